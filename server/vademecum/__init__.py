@@ -1,13 +1,13 @@
-"""Vademecum: a person's documents and the memory of their conversations, on every device."""
+"""Vademecum keeps a person's documents and the memory of their conversations on all their devices."""
 
 import os
 
-# Read when numpy is first imported. One thread a search: with more, users that ask at once wait for each other.
+# numpy reads this variable at import. Each search uses one thread, so that concurrent searches do not wait for threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# The embedder has a thread a core already.
+# The embedder already uses one thread per core, so the tokenizers must not start their own.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-# Read when onnxruntime is first loaded, which otherwise writes a device id into the home folder and reports to its maker.
-# Its own call to stop that comes too late. Not a default: nobody's environment may turn it on.
+# onnxruntime reads this variable when it is loaded. Otherwise it writes a device id into the home folder and sends
+# telemetry, and its function that disables telemetry runs too late. The assignment overrides the environment.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Create the ASGI application with its routes and the lifespan of its services. Only this module imports all layers."""
+"""Create the ASGI application, whose lifespan starts and stops the services. Only this module imports all layers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -51,7 +51,10 @@ from vademecum.settings import Settings
 
 
 class App(Litestar):
-    """Litestar without its plugins for pydantic and attrs. Importing pydantic would take a third of the start time."""
+    """Litestar with support for HEAD, and without its plugins for pydantic and attrs.
+
+    Importing pydantic would take a third of the start time.
+    """
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["method"] == "HEAD":
@@ -68,7 +71,7 @@ class App(Litestar):
 async def _keep_startup_error(
     app: Litestar, opening: AbstractAsyncContextManager[Services]
 ) -> AsyncIterator[Services]:
-    """Keep the message of a failed start for `serve`, because uvicorn logs only a traceback."""
+    """Store the message of a startup error in `app.state` for `serve`, because uvicorn logs only a traceback."""
     try:
         async with opening as services:
             yield services
@@ -87,7 +90,7 @@ async def serving(
     *,
     run_llm_jobs: bool = True,
 ) -> AsyncIterator[None]:
-    """Run the services of the application while the block runs."""
+    """Start the services of the application, and stop them when the block ends."""
     share_threads()
     opening = open_services(settings, registry, clock, migrations, run_llm_jobs=run_llm_jobs)
     async with _keep_startup_error(app, opening) as services:
@@ -99,7 +102,7 @@ async def serving(
                 services.background_jobs.start_new_model(settings.data, services.users, list(accounts))
             )
         ]
-        if run_llm_jobs:  # otherwise this process is a short-lived command
+        if run_llm_jobs:  # a short-lived command would end before a model change completes
             tasks.append(
                 asyncio.create_task(services.model_change.use_first_installed(lambda: list(accounts)))
             )

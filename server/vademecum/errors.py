@@ -9,15 +9,15 @@ VademecumError
 ├── Conflict           CONFLICT           the current state does not allow it
 │   ├── OtherEpoch     EPOCH              the store was restored; start again from zero
 │   ├── Duplicate      DUPLICATE          another row has this unique value
-│   └── Gone           GONE               the row was deleted meanwhile; deletion wins
+│   └── Gone           GONE               the row was deleted; a deletion wins over a change
 ├── TooLarge           TOO_LARGE          a body, file or row exceeds its limit
-├── LimitReached       DOCUMENT_LIMIT …   the account is full
+├── LimitReached       DOCUMENT_LIMIT …   the account has reached a quota
 ├── UnreadableFile     NO_TEXT …          no text can be read from the file
 ├── NothingToSummarise NO_DATA            there is nothing to summarize yet
 ├── Outdated           OUTDATED           the client's schema is older than the one served
 ├── TooNew             TOO_NEW            the client's schema is newer: wait and retry
 ├── Busy               BUSY               a bounded queue is full: wait `retry_after_s` and retry
-│   ├── NotYetErased                      the disk has no room to rewrite what was deleted
+│   ├── NotYetErased                      the disk lacks the free space that the erasure needs
 │   ├── RateLimited    RATE_LIMITED
 │   │   └── TooManyStreams STREAM_LIMIT  the account has too many live streams
 │   ├── AssistantBusy  ASSISTANT_BUSY     the assistant's endpoint asks to wait
@@ -83,7 +83,7 @@ class NotFound(VademecumError):
 def no_such(collection: str) -> NotFound:
     """Return the error for a missing row.
 
-    It is the same for an unknown, deleted or waiting row and for another user's.
+    Unknown, deleted and waiting rows and rows of other accounts get the same error, so it reveals nothing about them.
     """
     noun = f"{collection[:-3]}y" if collection.endswith("ies") else collection.removesuffix("s")
     return NotFound(f"There is no such {noun}.")
@@ -140,7 +140,7 @@ class Busy(VademecumError):
 
 
 def is_full(error: Exception) -> bool:
-    """Return whether a full disk caused the error. Some libraries report that only in their message."""
+    """Return whether the error reports a full disk, in `errno` or only in its message, as some libraries do."""
     message = str(error).lower()
     return getattr(error, "errno", None) in FULL or any(
         os.strerror(number).lower() in message for number in FULL
@@ -148,7 +148,7 @@ def is_full(error: Exception) -> bool:
 
 
 def lacks_room(error: VademecumError) -> bool:
-    """Return whether a full disk caused the error."""
+    """Return whether the cause of the error (`__cause__`) reports a full disk."""
     return error.__cause__ is not None and isinstance(error.__cause__, Exception) and is_full(error.__cause__)
 
 

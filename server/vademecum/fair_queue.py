@@ -1,8 +1,8 @@
 """Share threads, processes and other slots among users, so that one busy user does not delay the others.
 
 Work waits in one queue per user. Free slots go to the users in turn (round robin), and one user holds at most
-`per_user` slots at a time. `current_user` says on whose behalf the running code works: requests and background jobs
-set it, and it is empty for work of the server itself, which only `slots` limits.
+`per_user` slots at a time. `current_user` is the user for whom the running code works. Requests and background jobs set
+it. It is empty for the server's own work, to which the limit `per_user` does not apply.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 ACTIVE_S = 2.0  # how long a user counts as active after a request
-LONG_S = 0.02  # work shorter than this does not delay other users
-# After long work a thread rests 3 times as long, at most 0.1 s, so that other users get most of the GIL.
+LONG_S = 0.02  # work with less CPU time than this does not delay other users
+# After long work a thread rests 3 times as long as it worked, at most 0.1 s, so that other users get most of the GIL.
 REST, REST_MAX_S = 3, 0.1
-SERVER = ""  # the user of work that belongs to no user
+SERVER = ""  # stands for the server itself in place of a user id
 current_user: ContextVar[str] = ContextVar("current_user", default=SERVER)
 
 
@@ -31,7 +31,7 @@ class Activity:
     """Tracks whether several users are active. Its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and the latest of another user
+        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and the latest one of another user
 
     def note(self, user_id: str) -> None:
         """Record a request of this user."""
@@ -40,9 +40,9 @@ class Activity:
         self._last = user_id, time.monotonic()
 
     def rest_s(self, user_id: str, used_s: float) -> float:
-        """Return the seconds that a user's next work waits after work of `used_s` seconds.
+        """Return how many seconds a thread rests after work of this user that took `used_s` seconds of CPU time.
 
-        The wait is 0 after short work, and while no other user is active.
+        A thread does not rest after short work, or while no other user is active.
         """
         other, at = self._last if self._last[0] != user_id else self._other
         if SERVER in (user_id, other) or used_s < LONG_S or time.monotonic() - at > ACTIVE_S:
@@ -62,7 +62,7 @@ class FairQueue(Generic[T]):
     def __init__(self, slots: int, per_user: int | None = None) -> None:
         self._slots = slots
         self._per_user = slots if per_user is None else min(per_user, slots)
-        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # the user whose turn it is comes first
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # the user whose turn is next comes first
         self._running: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -113,9 +113,9 @@ class FairQueue(Generic[T]):
 
 
 class FairExecutor(ThreadPoolExecutor):
-    """A thread pool that serves users in turn. `submit` reads `current_user` of the caller.
+    """A thread pool that serves users in turn. `submit` queues a call for the caller's `current_user`.
 
-    After long work a user's next work waits for a moment while other users are active.
+    After long work a thread rests for a moment if other users are active.
     """
 
     def __init__(self, threads: int, per_user: int, name: str) -> None:
@@ -178,7 +178,7 @@ class FairSlots:
             await turn
         except asyncio.CancelledError:
             if not self._queue.discard(user_id, lambda item: item is turn) and not turn.cancelled():
-                self._release(user_id)  # the slot was granted at the moment of the cancellation
+                self._release(user_id)  # the slot was granted just before the cancellation
             raise
         try:
             yield

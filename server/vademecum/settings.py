@@ -23,14 +23,14 @@ from vademecum.model.sync.quotas import Limits, Tier
 
 MB = 2**20
 UPLOAD_MAX = 64 * MB  # the maximum size of a multipart body
-# Old names of settings that are still accepted.
+# Maps old names of settings, which are still accepted, to their new names.
 RENAMED = {
     "tidy_delay_s": "edited_text_erase_delay_s",
     "assistant_silence_s": "assistant_idle_timeout_s",
     "assistant_whole_s": "assistant_timeout_s",
     "observations_days": "observation_retention_days",
 }
-FILE_MAX = 63 * MB  # the maximum size of an uploaded file, whatever a tier allows
+FILE_MAX = 63 * MB  # the maximum size of an uploaded file in every tier; leaves room for the other parts of the body
 
 
 def default_data() -> Path:
@@ -56,9 +56,10 @@ AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Requests per minute, by account and by address.
+    """Requests per minute, for each account and for each address.
 
-    An address that many people may share (the loopback, a proxy) has 20 times as many. Only local commands are exempt.
+    The limit of an address that many people may share (the loopback, a proxy) is 20 times as high. Commands on the
+    server's machine are exempt.
     """
 
     sign_in: AtLeastOne = 10

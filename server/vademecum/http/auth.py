@@ -1,6 +1,7 @@
-"""Authenticate and rate-limit requests: by Bearer token, session cookie, or the credential of local commands.
+"""Authenticate requests and apply their rate limits.
 
-A request needs one of these credentials unless its route has `opt={"public": True}`.
+A request needs a Bearer token, a session cookie or the credential of local commands, unless its route has
+`opt={"public": True}`.
 """
 
 from typing import Any
@@ -40,7 +41,8 @@ class Authentication(AbstractAuthenticationMiddleware):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Authenticate the request, and for writes check the token again after each piece of the body.
 
-        Otherwise a thief could begin a request with a slow body and complete it after the password was changed.
+        Otherwise a thief with a stolen token could begin a request with a slow body and complete it after the token was
+        revoked.
         """
 
         async def receive_if_signed_in() -> Any:
@@ -85,7 +87,10 @@ def require_administrator(request: Req) -> Services:
 
 
 def authenticate(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Account, Token]:
-    """Return the account and token of a request. Raises SignedOut, or Forbidden if another site caused it."""
+    """Return the account and token of a request.
+
+    Raises SignedOut without a valid credential, and Forbidden for a write that a page of another site sent.
+    """
     header = connection.headers.get("authorization", "")
     scheme, _, secret = header.partition(" ")
     if scheme.lower() == "local":
@@ -138,7 +143,7 @@ def session_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) 
 async def sign_in_cookies(request: Req, secret: str) -> list[Cookie]:
     """Return the session cookie and, if the browser has no device cookie for this account, a device cookie."""
     session = request.services.accounts.tokens.get(digest(secret))
-    if session is None:  # the session has just been revoked
+    if session is None:  # revoked since the sign-in, so the browser gets no device cookie
         return [session_cookie(request, secret)]
     device = find_device_token(request.services, request)
     if device is not None and device.account_id == session.account_id:
@@ -177,8 +182,8 @@ def _cookie(
 async def renew_cookie(message: Message, scope: Scope) -> None:
     """Extend the session before a response is sent, so that a browser in use stays signed in.
 
-    Every request except an event stream extends the session, because a device may only sync, or the app may stay open
-    for months. A client with an open stream also sends other requests.
+    Sync requests extend it, too, because a device may do nothing but sync, and the app may stay open for months. Event
+    streams do not extend it, because their clients also send other requests.
     """
     token = scope.get("auth")
     if message["type"] != "http.response.start" or not isinstance(token, Token) or token.kind != "cookie":
@@ -200,13 +205,19 @@ def _is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
 
 
 def _check_account(account: Account, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
-    """Raise SignedOut if the client expects another account: the tabs of a browser share one session cookie."""
+    """Raise SignedOut if the client expects another account.
+
+    All tabs of a browser share one session cookie, so a sign-in in one tab changes the account of the other tabs.
+    """
     if connection.headers.get(ACCOUNT_HEADER, account.id) != account.id:
         raise SignedOut("This browser is now signed in to another account. The data on this device is safe.")
 
 
 def _check_origin(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
-    """Raise Forbidden for a cross-site write: the browser adds the session cookie, but also the other site's Origin."""
+    """Raise Forbidden for a write from a page of another site.
+
+    The browser adds the session cookie to such a request, but also an Origin header that names the other site.
+    """
     if connection.scope.get("method", "GET") in SAFE_METHODS:
         return
     origin = connection.headers.get("origin")
@@ -214,7 +225,7 @@ def _check_origin(services: Services, connection: ASGIConnection[Any, Any, Any, 
         return
     sender, public = _split(origin or ""), urlsplit(services.settings.origin)
     is_own = sender.netloc != "" and sender.netloc in (connection.headers.get("host", ""), public.netloc)
-    # A man in the middle could serve a page over plain HTTP that writes to the server over HTTPS.
+    # Over HTTPS, reject writes of pages from plain HTTP, because a man in the middle could have served them.
     is_secure = connection.scope.get("scheme") == "https" or (
         public.scheme == "https" and sender.netloc == public.netloc
     )

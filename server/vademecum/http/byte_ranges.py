@@ -1,4 +1,4 @@
-"""Respond with a file: all of it, the requested range, or 304 if the browser has it (RFC 9110, 13 and 14)."""
+"""Respond with a whole file, a range of it, or 304 if the client has the current version (RFC 9110, 13 and 14)."""
 
 import asyncio
 import re
@@ -51,7 +51,7 @@ def requested_range(header: str, size: int) -> range | None:
 
 
 def etag_matches(header: str, etag: str) -> bool:
-    """Return whether an If-None-Match header contains this tag, in a list or as `*`. Weak tags count as strong ones."""
+    """Return whether an If-None-Match header contains this tag or `*`. A weak tag in the header matches, too."""
     return header.strip() == "*" or etag in _TAG.findall(header)
 
 

@@ -1,4 +1,4 @@
-"""Parameters that several routes share: the request, the scope, the page of a list and the number of results."""
+"""Define parameters that several routes share: the request, the scope, the page of a list and the number of results."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -50,11 +50,11 @@ class Req(Request[Account, Token, State]):
 
 PAGE_MAX = 1000
 PAGE_DEFAULT = 100  # rows of a page, if the request has no limit
-QUESTION_MAX = 10_000  # characters of a question
+QUESTION_MAX = 10_000  # maximum length of a question in characters
 RESULTS_MAX = 100
 QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]
 Results = Annotated[int, Meta(ge=1, le=RESULTS_MAX)]
-# For query parameters, Litestar reads the limits from its own metadata only.
+# For query parameters, Litestar reads limits only from its own metadata, not from msgspec's `Meta`.
 ResultsInAddress = Annotated[
     int, QueryParameter(ge=1, le=RESULTS_MAX, description="The maximum number of results.")
 ]
@@ -64,7 +64,7 @@ RowsOfPage = Annotated[
 
 
 async def reject_compressed(request: Request[Any, Any, Any]) -> None:
-    """Reject a compressed body before it is read: it would look like invalid JSON or a damaged file."""
+    """Reject a compressed body before it is read, because it would look like invalid JSON or a damaged file."""
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity"):
         raise HTTPException(

@@ -107,7 +107,7 @@ def handle_http_exception(request: Request[Any, Any, Any], error: HTTPException)
     answer = problem_response(
         error.status_code, code, detail or "The server cannot process this request. Nothing was changed."
     )
-    answer.headers.update(error.headers or {})  # Litestar sets headers such as Allow
+    answer.headers.update(error.headers or {})  # for headers that Litestar sets, such as Allow
     return answer
 
 

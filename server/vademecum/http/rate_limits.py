@@ -1,7 +1,7 @@
 """Apply rate limits to requests. No address is exempt, because requests of a local proxy come from the loopback address.
 
 Two kinds of requests are exempt: those with the credential of local commands, and those that the server makes for an
-agent, because the agent's own request has been counted.
+agent, because the agent's own request has already been counted.
 """
 
 import ipaddress
@@ -73,21 +73,21 @@ def is_shared(services: Services, connection: ASGIConnection[Any, Any, Any, Any]
 
 
 def find_device_token(services: Services, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:
-    """Return the device token of a browser that has signed in before. It does not authenticate."""
+    """Return the device token of a browser that has signed in before, or None. The token does not authenticate."""
     cookie = connection.cookies.get(DEVICE_COOKIE, "")
     return services.tokens.find(cookie, "device") if cookie else None
 
 
 def rate_limit_key(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """Return the address under which requests are counted together: for IPv6, the /64 network."""
+    """Return the client's address or, for IPv6, its /64 network. Requests with the same key share a limit."""
     return _network(address_of(connection))
 
 
 @lru_cache(maxsize=1024)
 def _network(address: str) -> str:
-    """Return the /64 network of an IPv6 address, because a client can use all 2**64 addresses of its network.
+    """Return the /64 network of a public IPv6 address, because a client can use all 2**64 addresses of its network.
 
-    In a local network all clients share one /64 network, so there each address counts alone.
+    Return any other address unchanged. In a local network, for example, all clients share one /64 network.
     """
     try:
         parsed = ipaddress.ip_address(address)
@@ -99,7 +99,7 @@ def _network(address: str) -> str:
 
 
 def is_local_request(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
-    """Return whether the client is on the server's machine: on the loopback or at the server's own address."""
+    """Return whether the client is on the server's machine: it has the loopback address or the server's own address."""
     address = address_of(connection)
     server = connection.scope.get("server")
     return is_loopback(address) or (server is not None and address == server[0])

@@ -48,7 +48,7 @@ class _Request:
     def __init__(self, request_priority: RequestPriority) -> None:
         self._request_priority = request_priority
         self._is_counted = self._has_ended = False
-        self.is_sending = True  # the body has not been received completely
+        self.is_sending = True  # until the body has been received completely
 
     def wait(self) -> None:
         if not self._is_counted and not self._has_ended:

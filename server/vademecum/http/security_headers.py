@@ -39,7 +39,7 @@ _DEFAULTS = {
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
-    # Not `no-referrer`: browsers would send forms with `Origin: null`, like those of another site.
+    # With `no-referrer`, browsers would send forms with `Origin: null`, and the server would reject them as cross-site.
     "Referrer-Policy": "same-origin",
 }
 _ENCODED_DEFAULTS = [(name.lower().encode(), value.encode()) for name, value in _DEFAULTS.items()]

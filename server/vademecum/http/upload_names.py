@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from multipart import MultipartSegment
 
-# Allow only codecs that decode in linear time. Punycode, for example, does not.
+# Allow only charsets that Python decodes in linear time. Punycode, for example, takes quadratic time.
 _CHARSET = re.compile(
     r"(?:utf-?8|us-ascii|iso-?8859-\d{1,2}|windows-125\d|cp125\d|shift_?jis|euc-(?:jp|kr)|iso-2022-jp|gb2312|gbk|gb18030"
     r"|big5|koi8-[ru])",

@@ -33,7 +33,7 @@ from vademecum.model.schema.collections import Collection
 
 # `npm run build` creates this folder from web/api/.
 BUILT = Path(__file__).parents[2] / "web" / "api"
-# The `security` of a route that needs no credential, in addition to `opt={"public": True}`.
+# A route that needs no credential declares this `security` for the document and `opt={"public": True}` for the server.
 PUBLIC: list[SecurityRequirement] = [{}]
 SCHEMES: dict[str, SecurityScheme | Reference] = {
     "token": SecurityScheme(
@@ -61,7 +61,7 @@ class SwaggerPage(OpenAPIRenderPlugin):
 
 
 def _no_page_of_litestar(response: Response[Any]) -> Response[Any]:
-    """Replace Litestar's own 404 page for unknown paths below /schema by problem details."""
+    """Replace Litestar's own 404 page for unknown paths below /schema with problem details."""
     if response.status_code == 404:
         raise NotFound("There is no such page.")
     return response
@@ -114,7 +114,7 @@ def openapi_config(collections: Mapping[str, Collection]) -> OpenAPIConfig:
 
 
 def swagger_files() -> list[Router]:
-    """Return a router for the scripts and styles of the page, or none if they have not been built."""
+    """Return a router for the scripts and styles of the page, or an empty list if they have not been built."""
     if not BUILT.is_dir():
         return []
     public = {"public": True}

@@ -159,7 +159,7 @@ def complete_document(document: Json, registry: Mapping[str, Collection]) -> Jso
     synced = [c for c in registry.values() if c.synced]
     named = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
     rows = {f"{c.struct.__name__}Doc": _row(c) for c in named}
-    # Routes refer to the structs of rows, but return the rows in their synced form.
+    # Routes declare the struct of a row but return the row in its synced form, so redirect each struct to that form.
     schemas |= {name: _ref(f"{name}Doc") for name in schemas if f"{name}Doc" in rows}
     document["paths"] = {_camel_path(path): item for path, item in document["paths"].items()}
     for path, item in document["paths"].items():
@@ -229,7 +229,7 @@ def _sync_error() -> Json:
 
 def _complete_operation(method: str, operation: Json, path: str, collections: list[str]) -> None:
     if operation.get("security") == [{}]:
-        operation["security"] = []  # Litestar treats an empty list as absent
+        operation["security"] = []  # routes declare [{}], because Litestar treats an empty list as absent
     for parameter in operation.get("parameters", []):
         _complete_parameter(parameter, path, collections)
     _complete_body(operation.get("requestBody", {}))
@@ -260,7 +260,7 @@ def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> N
 
 
 def _without_unused_schemas(document: Json) -> Json:
-    """Remove the schemas that nothing refers to any more, because only the structs of rows used them."""
+    """Remove the schemas that nothing refers to any more. Only the replaced structs of rows referred to them."""
     schemas = document["components"]["schemas"]
     while loose := schemas.keys() - set(_referenced_schemas(document)):
         for name in loose:
@@ -311,7 +311,10 @@ def _complete_success(answer: Json) -> None:
 
 
 def _complete_refusals(method: str, operation: Json) -> None:
-    """Add the errors that every operation of this kind can return. A route declares only its specific errors."""
+    """Add the errors that follow from an operation's parameters, body, authentication and method.
+
+    A route declares only its specific errors.
+    """
     kinds: list[type[errors.VademecumError]] = [errors.RateLimited, errors.Broken]
     if operation.get("parameters") or operation.get("requestBody"):
         kinds.append(errors.BadRequest)
@@ -322,7 +325,7 @@ def _complete_refusals(method: str, operation: Json) -> None:
     if method != "get":
         kinds.append(errors.Forbidden)  # for a cross-site request
     responses = operation["responses"]
-    responses.pop("400", None)  # Litestar's own format of a 400 is never sent
+    responses.pop("400", None)  # Litestar describes its own format of a 400, which the server never sends
     for status, said in problem_specs(*kinds).items():
         own = responses.setdefault(
             str(status),

@@ -36,7 +36,7 @@ NAMES: dict[type[Event], str] = {PromptSummary: "context", Delta: "delta", Resta
 
 
 class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """The turn to answer (`episodeId`). The prompt contains only earlier turns of the session."""
+    """A question to answer. `episodeId` is its turn, and the prompt contains only earlier turns of the session."""
 
     query: QueryText
     session_id: str
@@ -101,7 +101,7 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion]) -> Stream:
         answering.end()
         raise
     events = _events(request, answering, first)
-    weakref.finalize(events, answering.end)  # also if the client disconnects before the first event is read
+    weakref.finalize(events, answering.end)  # needed if the client disconnects before the first event is read
     return event_stream(events)
 
 

@@ -87,7 +87,10 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm]) -> Respons
 
 
 def _stream_rows(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
-    """Stream `answer` as JSON, inserting the rows into its last field, an empty list. All rows together may have 100 MB."""
+    """Stream `answer` as JSON with the rows in its last field, which must be an empty list.
+
+    Together the rows may have 100 MB, too much to copy into one body.
+    """
     empty = msgspec.json.encode(answer)
     assert empty.endswith(b"[]}")
 

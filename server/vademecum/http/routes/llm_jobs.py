@@ -68,10 +68,10 @@ async def list_route(
     limit: RowsOfPage = PAGE_DEFAULT,
 ) -> Jobs:
     """List background jobs, newest first. Jobs extract memory from finished turns and create summaries requested with
-    `later`. The server retries a failing job with growing delays; after ten attempts the job is `failed` and you can retry
-    it. If the model's reply is not JSON, the server repeats the request only once. While the assistant is unreachable, busy
-    or rejects the key, jobs wait at most an hour at a time and no attempt is counted. If the assistant accepts a request
-    and sends nothing, that counts as an attempt."""
+    `later`. The server retries a failing job with growing delays; after ten attempts the job is `failed` and you can
+    retry it. If the model's reply is not JSON, the server repeats the request only once. While the assistant is
+    unreachable or busy, or rejects the key, jobs wait at most an hour at a time and no attempt is counted. If the
+    assistant accepts a request and sends nothing, that counts as an attempt."""
     services = request.services
     jobs = await services.llm_jobs.list_jobs(request.user.id, limit)
     extraction = _extraction_status(services, jobs.requests_today)

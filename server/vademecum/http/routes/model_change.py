@@ -14,7 +14,7 @@ REFUSALS = problem_specs(Forbidden, Conflict)
 
 
 class Choice(msgspec.Struct):
-    """The model to use, by the name of an installed model."""
+    """The name of the installed model to use."""
 
     model: str
 

@@ -1,4 +1,4 @@
-"""Replication: pull, push and two event streams. An unmodified RxDB client must be able to use these routes."""
+"""Define the sync routes: pull, push and two event streams. Unmodified RxDB clients must be able to use them."""
 
 import asyncio
 import math
@@ -31,7 +31,10 @@ DECODE_IN_THREAD_BYTES = 2**16  # decoding a body of this size on the event loop
 
 
 def find_collection(registry: Registry, name: str, version: int) -> Collection:
-    """Return the collection with this name. Raises NotFound, or Outdated or TooNew for another schema version."""
+    """Return the collection with this name.
+
+    Raises NotFound for an unknown name, Outdated for an older schema version and TooNew for a newer one.
+    """
     collection = registry.synced.get(name)
     if collection is None:
         raise NotFound(f"There is no collection {name}.")
@@ -175,7 +178,7 @@ def _stream(request: Req, names: frozenset[str], *, named: bool) -> Stream:
     stack = ExitStack()  # subscribe before the headers are sent, so that no commit is missed
     subscription = stack.enter_context(request.services.hub.subscribe(request.user.id, names, named=named))
     events = _events(request, subscription, stack)
-    weakref.finalize(events, stack.close)  # also if the client disconnects before the first event is read
+    weakref.finalize(events, stack.close)  # needed if the client disconnects before the first event is read
     return event_stream(events)
 
 

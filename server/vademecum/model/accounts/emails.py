@@ -41,7 +41,7 @@ def check_email(email: str) -> str:
 
 
 def _check_part(label: str) -> None:
-    """Check the local part as a whole, or one label of the domain."""
+    """Raise ValueError if the local part, or a label of the domain, mixes alphabets."""
     letters = [c for c in label if unicodedata.category(c)[0] == "L"]
     scripts = {unicodedata.name(c, "?").split()[0] for c in letters}
     if len(scripts) > 1 and not any(scripts <= mix for mix in _MIXES):

@@ -18,7 +18,7 @@ from vademecum.model.text.sanitize import quote, sanitize_line
 Section = Literal["Pinned", "Decisions", "Remembered", "Lately"]
 SECTIONS: tuple[Section, ...] = ("Pinned", "Decisions", "Remembered", "Lately")
 CountTokens = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
-ENTRY_MAX = 400  # characters of an entry
+ENTRY_MAX = 400  # maximum length of an entry's text in characters
 # The weight of each kind, in addition to recency. Failures and changes matter more than reads.
 KIND_WEIGHTS: Mapping[str, float] = {"error": 1.0, "edit": 0.9, "write": 0.9, "prompt": 0.8, "command": 0.6,
                                      "session": 0.5, "search": 0.3, "read": 0.3}  # fmt: skip
@@ -73,7 +73,7 @@ async def compose_briefing(
 ) -> Briefing:
     """Return a briefing with the best entries that fit into `budget` tokens, or an empty briefing if none fits.
 
-    An entry that is too long is skipped, and the next may fit.
+    An entry that does not fit is skipped, because a shorter one after it may still fit.
     """
     ordered = sorted(entries, key=lambda entry: (*rank(entry.kind, entry.at, entry.pinned, now), entry.key))
     lines = [format_entry(entry) for entry in ordered]
@@ -85,7 +85,7 @@ async def compose_briefing(
         if cost <= remaining:
             chosen.append(index)
             remaining -= cost
-    while chosen:  # the whole text may have more tokens than its lines have separately
+    while chosen:  # drop the last entry until the text fits; it may have more tokens than its lines have separately
         text = _assemble(project, [ordered[index] for index in chosen], [lines[index] for index in chosen])
         (tokens,) = await count_tokens([text])
         if tokens <= budget:

@@ -17,11 +17,13 @@ from vademecum.model.secrets import hide, hide_in_path
 from vademecum.model.secrets.sensitive_files import holds_secrets
 
 CONTENT_MAX = 8000
-PART_MAX = 1000  # characters of a tool's input, and of an error message
-EXCERPT_MAX = 300  # characters of the old and of the new text of an edit
-OPENING_MAX = 200  # characters from the beginning of a written file
-VALUES_MAX = 50  # values of an unknown tool's input, far more than are shown
-LABEL_MAX = 200  # characters of the names of tools and sessions
+# Maximum lengths in characters: of a tool's input and an error message; of the old and the new text of an edit; of the
+# beginning of a written file; of a tool's name and a session's id.
+PART_MAX = 1000
+EXCERPT_MAX = 300
+OPENING_MAX = 200
+LABEL_MAX = 200
+VALUES_MAX = 50  # how many values of an unknown tool's input are read; `PART_MAX` characters show fewer
 
 READS = ("Read", "NotebookRead")
 WRITES = ("Write",)
@@ -35,7 +37,7 @@ KINDS = {
 
 
 class AgentAction(namedtuple("AgentAction", ("kind", "content", "redactions", "path", "tool", "session"))):
-    """An action of an agent. `path`: the path as the agent wrote it, or empty."""
+    """An action of an agent. `path`: the path as the agent wrote it, with its secrets redacted, or empty."""
 
     __slots__ = ()
 

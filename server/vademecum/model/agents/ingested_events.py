@@ -8,8 +8,8 @@ from collections.abc import Callable
 class IngestedEventChanges:
     """The ids of ingested events that a transaction reads, adds and expires.
 
-    `read`: returns those of the given ids that earlier commits ingested. The engine stores two results with the rows:
-    `added_ids`, and `expire_before`, the time before which ids are deleted (empty: none).
+    `read`: returns those of the given ids that earlier commits ingested. The engine commits two results with the rows:
+    it stores `added_ids`, and deletes the ids that were ingested before the time `expire_before` (empty: none).
     """
 
     def __init__(self, read: Callable[[list[str]], set[str]]) -> None:

@@ -1,7 +1,7 @@
-"""Derive a project's name and root from paths alone. Every machine with the same tree gets the same result.
+"""Derive a project's name and root from paths alone. Machines with the same folder tree get the same result.
 
-The module engines/workspace reads the file system. The home folder is written `~`, so that neither a person's name nor
-another home folder is part of an identity. A path with backslashes is not converted.
+The module engines/workspace reads the file system. The home folder is written `~`, so that an identity contains no user
+name and does not depend on the location of the home folder. A path with backslashes is not converted.
 """
 
 from __future__ import annotations

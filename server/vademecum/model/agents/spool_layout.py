@@ -8,7 +8,7 @@ fast.
 from __future__ import annotations
 
 SPOOL = "spool"
-OWNER_FOLDER = "owner"  # the folder of events recorded without an email, which belong to the owner account
+OWNER_FOLDER = "owner"  # the folder for events without an email, which belong to the owner account
 REJECTED_FOLDER = "rejected"
 
 # The status files of a folder. The size of BLOCK_COUNT_FILE in bytes is the number of waiting blocks, which `record`

@@ -1,10 +1,10 @@
 """Select the facts that are relevant to a question: those that share a distinctive term with it or are close in meaning.
 
-A fact is never relevant if its source was removed, or if it was extracted and the user has not confirmed it. Chat is
-not authoritative, and text of one project must not enter another. The terms are those of search (`tokenize` is passed
-in) without the common words of a few languages. In other languages too many facts may be selected. The caller finds the
-facts that are close in meaning, with a threshold that was fitted for the model. The browser mirrors this file; shared
-cases: tests/conformance/prompt.json.
+A fact is never relevant if its source was removed, or if it was extracted and the user has not confirmed it. An
+unconfirmed fact could be wrong, and it could carry text of one project into another, because facts have no project. The
+terms are those of search (`tokenize` is passed in) without the common words of a few languages. In other languages too
+many facts may be selected. The caller finds the facts that are close in meaning, with a threshold that was fitted for
+the model. The browser mirrors this file; shared cases: tests/conformance/prompt.json.
 """
 
 from __future__ import annotations

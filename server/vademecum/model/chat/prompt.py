@@ -7,14 +7,15 @@ then search results of memory), and RAG (passages of documents). The answer come
   Its tokens are taken from the section with the lowest priority first: the answer, then passages, then turns, never state.
 - A section does not get the unused budget of another, so a question has the same room for passages in every session.
   Unused tokens only compensate for a long system prompt.
-- Facts, memories and passages are ordered best first. An item that does not fit is skipped, and the next may fit.
+- Facts, memories and passages are ordered best first. An item that does not fit is skipped, and a later one may fit.
 - Turns are kept from the newest to older ones, without a gap. If the newest turn alone is too large, it is cut and
-  marked. An older turn is cut too if it needs more than half of the room while at least half is left. It gets half of
-  the rest, so that one long text does not displace all turns before it.
+  marked. An older turn that does not fit is cut, too, if it is larger than half of the section and at least half of the
+  section is free. It gets half of the free tokens, so that one long text does not displace all turns before it.
 - Memory gets at most a third of the volatile budget, and only tokens that the turns leave.
 
-A token count must not grow when texts are joined. An unknown word is one token however long it is, so a token is counted
-for at least every MAX_TOKEN_CHARS characters. The browser mirrors this file; shared cases: tests/conformance/prompt.json.
+Joining texts must not increase their token count. The tokenizer counts an unknown word of any length as one token, so
+at least one token is counted for every MAX_TOKEN_CHARS characters. The browser mirrors this file; shared cases:
+tests/conformance/prompt.json.
 """
 
 from __future__ import annotations
@@ -326,7 +327,10 @@ async def _fit_newest(
 
 
 async def _cut_to_fit(text: str, max_tokens: int, count: Count) -> tuple[str, int]:
-    """Return the longest beginning of a text that fits together with `CUT_MARK`, and its tokens, or "" if none fits."""
+    """Return two values: the longest beginning of a text that fits, followed by `CUT_MARK`, and its number of tokens.
+
+    If nothing fits, the text is "".
+    """
     best, tokens = "", 0
     low, high = 1, min(len(text), MAX_TOKEN_CHARS * max_tokens)
     while low <= high:

@@ -24,7 +24,7 @@ class AnswerText:
     def __init__(self) -> None:
         self.has_restarted = False  # the caller discards the text so far and resets this
         self._state: Literal["begins", "thinks", "answers"] = "begins"
-        self._closing = ""  # the closing tag of the tag that was opened
+        self._closing = ""  # the tag that ends the current reasoning
         self._pending = ""  # text that may be the beginning of a tag
         self._shown = ""
         self._may_restart = True
@@ -77,7 +77,7 @@ class AnswerText:
 
 
 def _partial(text: str) -> int:
-    """Return the length of the end of a text that may be the beginning of a closing tag."""
+    """Return how many of the last characters of a text may be the beginning of a closing tag."""
     sizes = range(min(_LONGEST - 1, len(text)), 0, -1)
     return next((n for n in sizes if any(tag.startswith(text[-n:]) for tag in _CLOSING.values())), 0)
 

@@ -5,9 +5,9 @@ the normalized texts of its parts, joined by a blank line. A chunk is an exact s
 with visible characters, stays within the parts of one page, and overlaps no other chunk.
 
 Every code point costs points (`cost`): at least 12 per UTF-16 unit, and more where the model's tokenizer needs more
-tokens. So `BUDGET` limits both, to 1,000 units and, for natural text, to 480 of the model's 512 tokens. The end of a
+tokens. So `BUDGET` limits a chunk to 1,000 units and, for natural text, to 480 of the model's 512 tokens. The end of a
 chunk is first set as far as the budget allows, and then moved back to the best boundary (`_best_end`). Each step looks
-at a bounded window, so the time is linear for any text. Any change of the rule needs a new `CHUNKER`.
+at a bounded window, so the time is linear for any text. Any change of these rules needs a new `CHUNKER`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BACK = 128
 
 _PARAGRAPH, _SENTENCE, _LINE, _WORD = range(4)
 _LEAST = {_PARAGRAPH: BUDGET // 4, _SENTENCE: BUDGET // 2, _LINE: BUDGET // 2, _WORD: BUDGET // 4}
-"""By kind of boundary: the minimum cost of a chunk that ends at such a boundary."""
+"""Maps each kind of boundary to the minimum cost of a chunk that ends there."""
 
 
 class PartLike(Protocol):
@@ -149,7 +149,7 @@ def _costs(text: str) -> Iterable[int]:
 
 
 def _assemble(parts: Sequence[PartLike]) -> tuple[str, list[int], list[str | None], list[int]]:
-    """Return the joined text of one page, the start and section of each part, and the ends of sections."""
+    """Return four values for a page: its joined text, the starts and sections of its parts, and the section ends."""
     texts = [normalize(part.text) for part in parts]
     starts: list[int] = []
     breaks: list[int] = []
@@ -236,7 +236,10 @@ def _boundary(text: str, match: re.Match[str]) -> tuple[int, int]:
 
 
 def _hard_end(text: str, start: int, furthest: int) -> int:
-    """Return the last position up to `furthest` that separates no character from its marks, joiners or second half."""
+    """Return the last position up to `furthest` that splits no flag and separates no character from marks or joiners.
+
+    If the last `_BACK` code points have no such position, only marks stay with their characters.
+    """
     for at in range(furthest, max(start, furthest - _BACK), -1):
         if (
             not _GLUED_BEFORE.match(text, at)

@@ -34,8 +34,8 @@ def match_filenames(message: str, filenames: Iterable[tuple[str, str]]) -> list[
 class NamedDocuments(NamedTuple):
     """The ids of named documents.
 
-    `is_certain`: at least one document is named by several words or with its extension. A single word may have its
-    ordinary meaning, such as `test.md` in "how do I test this".
+    `is_certain`: the message names at least one document by several words or with its extension. A single word may have
+    its ordinary meaning, such as "test" in "how do I test this", which does not mean `test.md`.
     """
 
     documents: frozenset[str]
@@ -43,7 +43,7 @@ class NamedDocuments(NamedTuple):
 
 
 def find_named_documents(message: str, filenames: Mapping[str, str]) -> NamedDocuments:
-    """Return the documents whose names occur in `message`. `filenames`: the filenames by document id."""
+    """Return the documents whose names occur in `message`. `filenames`: maps document ids to filenames."""
     words = _split_words(message)
     certainties = {document_id: _certainty(words, filename) for document_id, filename in filenames.items()}
     return NamedDocuments(

@@ -1,10 +1,10 @@
 """Decide whether a new memory repeats an old one and replaces it.
 
-Equal exact forms decide first. Otherwise the nearest old memory is replaced if its similarity reaches the threshold
-that was fitted for the model, and if the two do not differ in subject, names, numbers, units, dates, quotations or
-negations. No word may replace another, and at most one of the two may have additional words. In doubt both memories are
-kept: a search finds both duplicates, but it would not find a lost fact. A script without capital letters has no names
-to compare, so only the exact form counts.
+Two memories with the same exact form are duplicates. Otherwise the nearest old memory is replaced if its similarity
+reaches the threshold that was fitted for the model, and if the two do not differ in subject, names, numbers, units,
+dates, quotations or negations. No word may replace another, and at most one of the two may have additional words. In
+doubt both memories are kept: a duplicate does little harm, but a replaced statement would no longer be found. A script
+without capital letters has no names to compare, so only the exact form counts.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import msgspec
 from vademecum.model.text.normalization import normalize
 from vademecum.model.text.tokenize import fold, stem
 
-WORDS_MAX = 200  # for longer texts only the exact form is compared
-MIN_LENGTH_RATIO = 0.75  # relative to the words of the old memory; a shorter text may omit something
+WORDS_MAX = 200  # of texts with more words, only the exact form is compared
+MIN_LENGTH_RATIO = 0.75  # minimum share of the old memory's words; a shorter text may omit something
 
 
 class SimilarMemory(msgspec.Struct, frozen=True):
@@ -75,10 +75,10 @@ POSSESSIVES = _set(
     "minha seu nosso nossa mijn jouw zijn haar onze hun min mitt din ditt hans hennes vår mój moja moje twój twoja jego "
     "jej nasz мой моя мое твой твоя его ее их наш наша"
 )
-# Function words that may occur in only one of the two texts, after `stem`.
+# Stemmed function words that may be missing in one of the two texts.
 FUNCTION_WORDS = POSSESSIVES | _set("of with von mit de di da do van av z с")
 # Words that negate a statement: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
-# Polish, Russian. English words for ending something are included.
+# Polish, Russian. The English ones include words for ending something, such as "quit".
 NEGATIONS = _set(
     "not no never none nobody nothing neither nor without cannot hardly stopped stops quit former formerly except unless "
     "anymore refuses refused lacks failed nicht kein keine keinen keinem keiner keines nie niemals niemand nichts ohne weder "
@@ -133,7 +133,7 @@ class _Analysis(msgspec.Struct, frozen=True):
 
 
 def _analyze(text: str) -> _Analysis | None:
-    """Analyze a text. Return None if it is long or its subject cannot be determined."""
+    """Analyze a text. Return None if it is too long, has no words or has no recognizable subject."""
     text = normalize(text)
     tokens = _TOKEN.findall(text[: WORDS_MAX * 40])
     words = [_fold_word(token) for token in tokens if token[0].isalpha()]
@@ -169,7 +169,7 @@ def _is_possessive(word: str) -> bool:
 
 
 def _names(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Return the capitalized words that do not begin a sentence, in order, which shows who does what to whom."""
+    """Return the capitalized words that do not begin a sentence. Their order shows who does what to whom."""
     followed = zip([".", *tokens], tokens, strict=False)
     named = (token for before, token in followed if token[0].isupper() and before not in (".", "!", "?", ":"))
     plain = (_CONTRACTED.sub("", _fold_word(name)) for name in named)

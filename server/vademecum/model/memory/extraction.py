@@ -21,13 +21,13 @@ from vademecum.model.text.tokenize import fold
 T = TypeVar("T")
 TYPES: frozenset[str] = frozenset(get_args(EntityType))
 KNOWN_MAX = 20
-REPLY_MAX = 50_000  # characters
-MESSAGE_MAX = 100_000  # characters of a message, before recalled text is removed
-QUESTION_MAX, ANSWER_MAX = 4000, 6000  # characters; a small model cannot read more
+REPLY_MAX = 50_000  # how many characters of a reply are parsed
+MESSAGE_MAX = 100_000  # how many characters of a message are searched for quoted context
+QUESTION_MAX, ANSWER_MAX = 4000, 6000  # how many characters of a turn a small model can read
 ENTITIES_MAX, RELATIONSHIPS_MAX, MEMORIES_MAX, FACTS_MAX = 20, 20, 5, 10
 NAME_MAX, NOTES_MAX, LABEL_MAX, TEXT_MAX, VALUE_MAX = 100, 500, 100, 500, 500
 TEXT_MIN = 5
-# The maximum of current extracted memories of a session, as in web/src/core/memory/extraction.ts.
+# The maximum number of current extracted memories of a session, as in web/src/core/memory/extraction.ts.
 SESSION_MEMORIES_MAX = 50
 
 # Words that are not names of entities, in ten languages, folded: speakers, pronouns, times and polite phrases.
@@ -58,7 +58,7 @@ _CONTEXT_SECTION = re.compile(
     r"\[\s*((?:MEMORY|DOCUMENT|AUTHORITATIVE DOCUMENT) CONTEXT)\s*\].*?(?:\[\s*END \1\s*\]|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-# A line of the memory section of a prompt (`model/chat/prompt.py`), which a reply may quote without the section.
+# A line of a prompt's memory section (`model/chat/prompt.py`). A message may quote it without the section's header.
 _RECALLED_LINE = re.compile(
     r"^- \d{4}-\d\d-\d\d, (?:(?:session|project) \"[^\n]*\"|memory): .*$", re.MULTILINE
 )

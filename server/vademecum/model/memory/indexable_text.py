@@ -19,7 +19,7 @@ Kind = Literal["episodes", "memories", "entities", "summaries", "observations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 DATED_KINDS = ("episodes", "memories", "observations")
 FINISHED = ("done", "stopped")
-MAX_CONTEXT = 300  # characters from the end of the previous turn
+MAX_CONTEXT = 300  # how many characters from the end of the previous turn are embedded
 
 
 class MemoryRow(msgspec.Struct, rename="camel", frozen=True):
@@ -107,7 +107,7 @@ def split_text(text: str, previous: str = "") -> list[Piece]:
         return [Piece(one.text, one.text) for one in chunk([_Part(text)])]
     first, *others = chunk([_Part(context), _Part(text)])
     own = first.text.removeprefix(context).strip()
-    if not first.text.startswith(context) or not own:  # possible with rare characters; omit the context
+    if not first.text.startswith(context) or not own:  # rare characters can split the context; omit it
         return split_text(text)
     return [Piece(own, first.text), *(Piece(one.text, one.text) for one in others)]
 

@@ -1,4 +1,4 @@
-"""Collect the job changes of one transaction, which also sees the committed jobs."""
+"""Collect the job changes of one transaction. Its reads combine them with the committed jobs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class JobChanges:
     """The jobs that a transaction reads and changes.
 
     The engine stores these results with the rows:
-    - `changed`: new states of jobs by id; None deletes a job. `missing_ids`: ids that `find` did not find.
+    - `changed`: maps ids to new states of jobs; None deletes a job. `missing_ids`: ids that `find` did not find.
     - `extracted_up_to_seq`: as in `StoredJobs`, see `job_triggers.create_turn_jobs`.
-    - `llm_request_count`: requests to the language model that this transaction starts, minus those that were not
+    - `llm_request_count`: requests to the language model that this transaction starts, minus earlier ones that were not
       delivered.
     """
 
@@ -52,9 +52,10 @@ class JobChanges:
         self.changed[job_id] = None
 
     def replace(self, job: Job, after: Job | None) -> bool:
-        """Store `after` in place of `job`, or delete it for None. Return False, changing nothing, if `job` has changed.
+        """Replace `job` with `after`, or delete it if `after` is None.
 
-        So a worker cannot complete a job that another run has taken over meanwhile.
+        Change nothing and return False if the job has changed. So a worker cannot complete a job that another run has
+        already taken over.
         """
         if self.get(job.id) != job:
             return False

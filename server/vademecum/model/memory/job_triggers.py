@@ -1,12 +1,12 @@
-"""Decide which rows start or cancel which jobs.
+"""Decide which changed rows start or cancel which jobs.
 
-A finished turn starts one extraction for each version of its text. The commit of a turn does not write the job, to keep
-commits short. A turn with a higher `seq` than `JobChanges.extracted_up_to_seq` counts as a pending job from its own
-commit on, even after a crash, and `create_turn_jobs` writes the job later. But each commit applies these job changes:
-- A deleted row, or a turn with a new text, loses its job.
-- An imported turn gets a completed job, because the import contains the rows that were extracted from it.
-- If a user deletes extracted rows, model answers that are not stored yet are discarded, because they may repeat the
-rows.
+A finished turn starts one extraction for each version of its text. To keep commits short, the commit of a turn does not
+write the job. A turn whose `seq` is above `JobChanges.extracted_up_to_seq` counts as a pending job from its own commit
+on, even after a crash, and `create_turn_jobs` writes the job later. Each commit makes only these changes to jobs:
+- It deletes the jobs of deleted rows and of turns with a new text.
+- It stores a completed job for each imported turn, because the import contains the rows extracted from the turn.
+- If it deletes extracted rows, it discards the pending answers of all jobs (`jobs.with_answer`), because they may
+  repeat the deleted rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cancel_stale_jobs(tx: Transaction) -> None:
     """Delete the jobs of deleted rows and of turns whose text changed."""
     for key in _deleted_subjects(tx.changes.values()):
         tx.jobs.delete(jobs.id_of(key))
-    # A new row has no job, and most turns are new.
+    # Skip new turns, which have no job yet. Most turns are new.
     edited = {
         jobs.id_of(c.key): turn for c in tx.changes.values() if c.before and (turn := _finished_turn(c))
     }
@@ -53,7 +53,7 @@ def cancel_stale_jobs(tx: Transaction) -> None:
 
 
 def discard_unstored_answers(tx: Transaction) -> None:
-    """Discard the model's unstored answers if extracted rows were deleted. The open jobs then ask the model again."""
+    """Discard the pending answers of all jobs if extracted rows were deleted. The jobs ask the model again."""
     if invalidates_answers(tx.changes.values()):
         tx.jobs.put(*(jobs.with_answer(job, "") for job in tx.jobs.open() if job.found))
 
@@ -65,9 +65,9 @@ def update_jobs(tx: Transaction) -> None:
 
 
 def mark_imported_done(tx: Transaction, imported: Iterable[str]) -> None:
-    """Store a completed job for each finished turn among the `imported` keys, waiting rows included.
+    """Store a completed job for each finished turn among the `imported` keys, even if the turn waits for its session.
 
-    A waiting turn must have its completed job before its session arrives.
+    Otherwise the arrival of the session would start the extraction of a waiting turn.
     """
     for key in imported:
         head = tx.head(key) if key.startswith(f"{TURNS}/") else None
@@ -77,7 +77,7 @@ def mark_imported_done(tx: Transaction, imported: Iterable[str]) -> None:
 
 
 def create_turn_jobs(tx: Transaction, turns: Sequence[tuple[int, str]]) -> None:
-    """Write the jobs of the next unprocessed turns, given as (seq, key) in ascending order."""
+    """Write the jobs of turns after `extracted_up_to_seq`. `turns`: (seq, key) in ascending order."""
     if tx.jobs.extracted_up_to_seq is None or not turns:
         return
     new = [
@@ -100,7 +100,7 @@ def may_cause_jobs(changes: Iterable[Change]) -> bool:
 
 
 def invalidates_answers(changes: Iterable[Change]) -> bool:
-    """Return whether a change deletes extracted rows, whose content an unstored answer may repeat."""
+    """Return whether a change deletes extracted rows, which a pending answer may repeat."""
     return any(change.removes_row and change.key.startswith(EXTRACTED) for change in changes)
 
 

@@ -1,7 +1,7 @@
 """Define jobs of the language model. A job is about one row and is tried until it succeeds or has failed `TRIES` times.
 
-The row that triggers a job is stored in the user's own file. So the job exists from that commit on (`job_triggers`),
-even after a crash.
+The row that triggers a job is stored in the user's own file. So the job exists from the commit of that row on, even
+after a crash (`job_triggers`).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Job(msgspec.Struct, frozen=True):
 class StoredJobs:
     """The committed jobs of a user.
 
-    `open`: jobs that are not done, by id. `read`: returns the other jobs with the given ids. `extracted_up_to_seq`: jobs
-    of turns up to this `seq` are written; None if turns start no jobs. `last_llm_requests`: the last day (UTC) with a
-    request to the language model, and the number of requests on it.
+    `open`: maps ids to the jobs that are not done. `read`: returns the done jobs with the given ids.
+    `extracted_up_to_seq`: jobs of turns up to this `seq` are written; None if turns start no jobs. `last_llm_requests`:
+    the last day (UTC) with a request to the language model, and the number of requests on that day.
     """
 
     open: dict[str, Job] = field(default_factory=dict)
@@ -90,17 +90,17 @@ def _collection(subject: str) -> str:
 
 
 def start(job: Job, now: str) -> Job:
-    """Return the job as running. Counting the attempt now ends the retries of a job that crashes the server."""
+    """Return the job as running. The attempt is counted now, so that a job that crashes the server fails eventually."""
     return msgspec.structs.replace(job, state="running", attempts=job.attempts + 1, asked=now)
 
 
 def with_answer(job: Job, found: str) -> Job:
-    """Return the job with the model's answer, whose contents are not stored as rows yet."""
+    """Return the job with a pending answer: the reply of the model, whose contents are not stored as rows yet."""
     return msgspec.structs.replace(job, found=found)
 
 
 def is_same_attempt(one: Job, other: Job) -> bool:
-    """Return whether two states of a job differ at most in the model's answer."""
+    """Return whether two states of a job differ at most in the pending answer."""
     return with_answer(one, "") == with_answer(other, "")
 
 
@@ -116,14 +116,14 @@ def first_due(among: Iterable[Job]) -> Job | None:
 
 
 def complete(job: Job) -> Job:
-    """Return the job as done, without its answer."""
+    """Return the job as done, without its pending answer."""
     return msgspec.structs.replace(job, state="done", error="", found="")
 
 
 def retry_later(job: Job, now: str, error: str, wait_s: float = 0) -> Job:
     """Return the job to retry after the backoff, but at least `wait_s` seconds, or as failed after `TRIES` attempts.
 
-    A failed job loses the model's answer, because it may stay unattended for a long time.
+    A failed job has no pending answer, because it may stay failed for a long time.
     """
     if job.attempts >= TRIES:
         return fail(job, now, error)
@@ -146,7 +146,7 @@ def postpone(job: Job, now: str, error: str, wait_s: float) -> Job:
 
 
 def reset(job: Job, now: str) -> Job:
-    """Return the job with zero attempts, due now. A stored answer of the model is kept."""
+    """Return the job with zero attempts, due now. A pending answer is kept."""
     return msgspec.structs.replace(job, state="waiting", attempts=0, due=now, error="")
 
 

@@ -41,7 +41,7 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: str | None = None
 
 
-AccountCheck = Callable[[Account], None]  # raises if the account may not be changed
+AccountCheck = Callable[[Account], None]  # raises an error if the account must not be changed
 
 
 class AdoptionResult(msgspec.Struct):

@@ -1,12 +1,12 @@
 """Define the interface between the services and the engine that stores records.
 
-Services and routes name these types only, and the composition root chooses the engine. Every engine must pass
-tests/conformance/records. The interface contains no query that knows documents, memories or agents. Such queries are
-functions of the services, over `row_index` and `read_bodies`.
+Services and routes use only these types, and the composition root chooses the engine. Every engine must pass
+tests/conformance/records. The interface has no queries about documents, memories or agents. The services implement them
+with `row_index` and `read_bodies`.
 
-An engine stores, per user, rows of all collections under one sequence (`seq`), jobs, and the ids of ingested events. One
-transaction changes all of them. Memory holds the heads of all rows (`RowIndex`) and the open jobs (`StoredJobs`);
-bodies are read on demand.
+For each user, an engine stores the rows of all collections, numbered by one counter (`seq`), the jobs, and the ids of
+ingested events. One transaction can change all of them. The heads of all rows (`RowIndex`) and the open jobs
+(`StoredJobs`) are in memory; bodies are read on demand.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class UserStore(ABC):
 
     @abstractmethod
     async def _try_write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` and commit once, as `write` describes. Raises VersionConflict, and then nothing is stored."""
+        """Run `work` and commit once, as `write` describes. Raises VersionConflict, storing nothing."""
 
     @abstractmethod
     async def read_bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
@@ -101,7 +101,7 @@ class UserStore(ABC):
 
     @abstractmethod
     def latest_seq(self, collection: str) -> int:
-        """Return the highest `seq` that a row of the collection has taken, or 0."""
+        """Return the highest `seq` of a row of the collection, or 0."""
 
     @abstractmethod
     async def list_jobs(self, limit: int) -> tuple[list[Job], dict[str, int]]:
@@ -117,7 +117,7 @@ class UserStore(ABC):
 
     @abstractmethod
     async def compact(self) -> None:
-        """Remove the replaced and deleted versions of rows that exist at this time from the live data."""
+        """Remove from the live data all versions of rows that were replaced or deleted before this call."""
 
     @property
     def seq(self) -> int:
@@ -170,9 +170,9 @@ class StoreHooks:
     """The functions of the services that an engine calls. `before_commit` may add changes to the transaction.
 
     `on_attach` is called when a store is opened, before anyone else uses it. `on_commit` is called in the event loop after
-    a commit that changed rows. `on_notice` receives a message for the operator. `on_erasure_due`: bytes of deleted
-    rows may still be on the disk. `on_new_epoch` is called before and after an engine starts a new epoch by itself.
-    `on_fence`: the account's records are damaged and are refused from now on.
+    a commit that changed rows. `on_notice` receives a message for the operator. `on_erasure_due` is called when bytes
+    of deleted rows may still be on the disk. `on_new_epoch` is called before and after an engine starts a new epoch by
+    itself. `on_fence` is called when an engine starts to reject all requests of an account with damaged records.
     """
 
     on_attach: Callable[[UserStore], Awaitable[None]] = _do_nothing
@@ -185,7 +185,10 @@ class StoreHooks:
 
 
 class UserStores(ABC):
-    """The records of all users. `unsigned_ahead`: pulls by user whose unsigned checkpoint was ahead of the records."""
+    """The records of all users.
+
+    `unsigned_ahead`: maps users to the number of their pulls with an unsigned checkpoint ahead of their records.
+    """
 
     unsigned_ahead: dict[str, int]
 
@@ -203,7 +206,7 @@ class UserStores(ABC):
 
     @abstractmethod
     def is_new(self, user_id: str) -> bool:
-        """Return whether the user has never stored anything. Raises Busy or Broken if that cannot be known."""
+        """Return whether the user has never stored anything. Raises Busy or Broken if that cannot be determined."""
 
     @abstractmethod
     def list_unclean(self) -> list[str]:
@@ -223,7 +226,7 @@ class UserStores(ABC):
 
     @abstractmethod
     def fenced(self) -> dict[str, str]:
-        """Return the reason of every fenced account, by its id."""
+        """Map the id of each fenced account to the reason for its fence."""
 
     @abstractmethod
     def count_attached(self) -> int:
@@ -231,7 +234,7 @@ class UserStores(ABC):
 
     @abstractmethod
     def count_failed_checkpoints(self) -> int:
-        """Return the number of stores whose last checkpoint failed. Their commits are safe in write-ahead logs."""
+        """Return the number of stores whose write-ahead log could not be written to the file. No commit is lost."""
 
     @abstractmethod
     async def rewrite(self, user_id: str) -> None:
@@ -254,9 +257,10 @@ class UserStores(ABC):
         work: Callable[[Transaction], T],
         before_opening: Callable[[], None],
     ) -> T:
-        """Replace the user's records by a copy of `source`, completely or not at all, under a new epoch above `floor`.
+        """Replace the user's records with a copy of `source`, completely or not at all.
 
-        `work` changes the copy first. `before_opening` is always called before the records can be opened again.
+        The copy starts a new epoch, and its new rows get a `seq` above `floor`. `work` changes the copy first.
+        `before_opening` is always called before the records can be opened again.
         """
 
 
@@ -316,7 +320,7 @@ class AccountStore(ABC):
 
     @abstractmethod
     async def block(self, account_id: str, check: AccountCheck) -> None:
-        """Refuse all sign-ins of this account until a restart, unless `check` raises an error.
+        """Reject all sign-ins of this account until the server restarts, unless `check` raises an error.
 
         Raises NotFound for a missing account.
         """
@@ -331,7 +335,7 @@ class AccountStore(ABC):
 
     @abstractmethod
     async def repair_file(self) -> None:
-        """Store the current state again if a change has failed."""
+        """Make the file match the state in memory if an earlier change may not have been written."""
 
     @abstractmethod
     async def read_file(self) -> bytes:

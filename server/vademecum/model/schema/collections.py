@@ -260,10 +260,10 @@ class FormerProject(Row, kw_only=True):
 
 @dataclass(frozen=True)
 class Reference:
-    """A field with the id of a row of another collection, and what happens when that row is deleted.
+    """A field that contains the id of another row (the target), and what happens when the target is deleted.
 
     `unset`: the field is removed (or, in a list, the id). `flag`: the field stays and `flag_field` becomes true.
-    `follow`: the row is deleted too if both have the same parents, else as `unset`.
+    `follow`: if both rows have the same parents, the row with the field is deleted, too; otherwise as `unset`.
     """
 
     field: str
@@ -281,7 +281,7 @@ class Collection:
     synced: bool = True  # False if only the server has the collection
     version: int = 0
     primary_key: str = "id"
-    # By field: the collection of the parent. Deleting the parent deletes the row.
+    # Maps each field with the id of a parent to the parent's collection. Deleting the parent deletes the row.
     parents: Mapping[str, str] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
     frozen: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Derive row ids from content, and normalize the names in it.
+"""Derive row ids from the content of rows, and normalize the names in that content.
 
 Two offline devices that create the same entity create the same row, because its id is derived from its content.
 """
@@ -28,7 +28,7 @@ def entity_id(project_id: str, kind: str, name: str) -> str:
 def join_notes(known: str | None, said: str | None, before: str | None = None) -> str | None:
     """Join the notes of two versions of an entity, each line once, or return None if no line remains.
 
-    `before`: the version that `said` was edited from. A line of it that `said` lacks was deleted by the user.
+    `before`: the version from which `said` was edited. Lines of `before` that `said` lacks were deleted by the user.
     """
     lines = [(text or "").strip().split("\n") for text in (known, said, before)]
     gone = {*lines[2]} - {*lines[1]} - {""}
@@ -75,7 +75,7 @@ def root_id(key: str, name: str, root: str) -> str:
 
 
 def _keyed(key: str, text: str) -> str:
-    """Return a keyed hash. Tombstones keep ids, and without the key nobody can test guesses of deleted text."""
+    """Return a keyed hash. Tombstones keep ids, but without the key nobody can check guesses of the deleted text."""
     return hmac.new(key.encode(), text.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
 

@@ -1,7 +1,7 @@
 """Generate the JSON Schema of a collection from its struct, in the form that RxDB expects.
 
-The schema is looser than the struct: RxDB validates tombstones too, whose required fields are blank, so it contains no
-`pattern` or `minLength`. The server validates live rows by the struct.
+RxDB also validates tombstones, whose required fields are blank. So the schema is looser than the struct: it contains no
+`pattern` or `minLength`. The server validates live rows with the struct.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _union(members: list[Any]) -> Json:
 
 
 def _bounds(metas: list[Any], of_array: bool) -> Json:
-    """Return those bounds that blank values satisfy too, because tombstones have blank fields."""
+    """Return only those bounds that blank values satisfy, because tombstones have blank fields."""
     found: Json = {}
     for meta in metas:
         assert isinstance(meta, Meta)

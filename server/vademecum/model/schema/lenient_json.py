@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_MAX_OBJECT_DEPTH = 8  # nested arrays and objects of an object within a text
+_MAX_OBJECT_DEPTH = 8  # maximum nesting of an object that is found within a text
 _MAX_CANDIDATES = 50
 _CLOSING = {"{": "}", "[": "]"}
 # A JSON escape: a surrogate pair, a lone surrogate (which is invalid), or any other.
@@ -17,13 +17,13 @@ _ESCAPE = re.compile(
     r"\\(?:u[Dd][89ABab][\dA-Fa-f]{2}\\u[Dd][C-Fc-f][\dA-Fa-f]{2}|(?P<lone>u[Dd][89A-Fa-f][\dA-Fa-f]{2})|.)",
     re.ASCII | re.DOTALL,
 )
-# Matches strings, which are skipped, and brackets. An unterminated string extends to the end of the text. Otherwise
-# each quote in the string could start a match, which would take quadratic time.
+# Matches brackets and whole strings, so that brackets within strings are skipped. An unterminated string extends to the
+# end of the text. Otherwise each quote in the string could start a match, which would take quadratic time.
 _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 _BRACKET_IN_TEXT = re.compile(_BRACKET.pattern.decode(), re.DOTALL)
 _REPAIRABLE = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|\bNaN\b|-?\bInfinity\b', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-MAX_DEPTH = 64  # nested arrays and objects; valid rows have fewer
+MAX_DEPTH = 64  # maximum nesting of arrays and objects; valid rows are nested less deeply
 REPLACEMENT = r"\ufffd"  # replaces a lone surrogate
 
 
@@ -35,7 +35,7 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def truncate_depth(text: bytes) -> bytes:
-    """Replace values in JSON that are nested deeper than `MAX_DEPTH` by null."""
+    """Replace values in JSON that are nested deeper than `MAX_DEPTH` with null."""
     kept, depth, start = bytearray(), 0, 0
     for match in _BRACKET.finditer(text):
         if match[0] in (b"[", b"{"):
@@ -76,7 +76,7 @@ def split_array(text: str) -> list[str]:
 
 
 def repair_json(text: str) -> str:
-    """Escape raw control characters in strings, and replace NaN and Infinity by null."""
+    """Escape raw control characters in strings, and replace NaN and Infinity with null."""
     return _REPAIRABLE.sub(_repair, text)
 
 
@@ -156,5 +156,5 @@ def _parse_number(text: str) -> int | float | None:
 
 
 def join_json_lines(text: bytes) -> bytes:
-    """Put JSON on one line. A line break can only be whitespace between tokens."""
+    """Put JSON on one line. In valid JSON, line breaks occur only as whitespace between tokens."""
     return text.replace(b"\n", b" ").replace(b"\r", b" ")

@@ -56,6 +56,6 @@ def describe_problem(message: str, whole: str) -> str:
         if bound != problem and bound.isdecimal():
             name = (
                 "The question" if subject in ("`query`", "`q`") else subject
-            )  # the app shows this message to the user
+            )  # the app shows this message to users, who do not know the field names
             return f"{name} {relation} {int(bound):,}{unit}."
     return message

@@ -49,16 +49,19 @@ def find_vector_problem(text: str, dims: int, expected: int | None) -> str | Non
 
 
 def row_norms(matrix: Vectors) -> NDArray[np.float32]:
-    """Return the norms of the rows in float32, as search computes them: 1e20 squared is infinite, 1e-30 squared is 0."""
+    """Return the norms of the rows in float32, as search computes them.
+
+    In float32, the square of 1e20 is infinite and the square of 1e-30 is 0.
+    """
     with np.errstate(over="ignore", under="ignore"):
         result: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
     return result
 
 
 def are_usable_norms(norms: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return whether vectors of these norms have a usable direction.
+    """Return for each norm whether a vector of this length has a usable direction.
 
-    The squares of the numbers of very short vectors lose their precision in float32.
+    In float32, the squares of very small numbers are too inaccurate to normalize a very short vector.
     """
     usable: NDArray[np.bool_] = np.isfinite(norms) & (norms > MIN_NORM)
     return usable

@@ -2,8 +2,8 @@
 
 A secret is detected by its format (a known prefix, PEM, JWT), by its name (`password: …`, in several languages), or by
 its entropy: a long run of characters that nobody would type. In unclear cases names and hashes stay, and random runs
-are redacted. Every pattern takes linear time for any text: its repeats are bounded, possessive or at the end, and are
-not nested.
+are redacted. Every pattern takes linear time for any text: its repetitions are bounded, possessive or at the end, and
+are not nested.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from vademecum.model.secrets.token_patterns import by_shape
 __all__ = ["BEYOND", "HIDDEN", "Span", "find", "hide", "hide_in_path", "is_bare", "redact"]
 
 HIDDEN = "[redacted]"
-BEYOND = 1000  # characters searched after the cut, so that a secret across the cut is detected
-MARK = 4  # hexadecimal digits of a hash; 16 bits distinguish files but do not reveal a password
+BEYOND = 1000  # how many characters after the cut are searched, so that a secret across the cut is detected
+MARK = 4  # length of a hash in hexadecimal digits; 16 bits distinguish files but do not reveal a password
 
 _LETTER = Pattern(r"[^\W_]")
 
@@ -82,7 +82,7 @@ def _without(text: str, most: int, spans: list[Span], instead: Callable[[str], s
 
 
 def _marked(secret: str) -> str:
-    from hashlib import sha256  # imported here, because it loads slowly and few paths contain a secret
+    from hashlib import sha256  # loads slowly, and few paths contain a secret
 
     return f"{HIDDEN}{sha256(secret.encode(errors='replace')).hexdigest()[:MARK]}"
 
@@ -100,7 +100,10 @@ def _disjoint(spans: Iterable[Span]) -> list[Span]:
 
 
 def _apart(runs: Iterable[Span], known: list[Span]) -> Iterator[Span]:
-    """Yield the runs that do not overlap a span in `known`, whose ends are more accurate. Both inputs are in order."""
+    """Yield the runs that overlap no span in `known`. Where they overlap, the known span has more accurate ends.
+
+    Both inputs are in order.
+    """
     ahead = iter(known)
     near = next(ahead, None)
     for run in runs:

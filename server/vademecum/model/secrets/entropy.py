@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from vademecum.model.secrets.hinted_regex import Pattern, Span
 
-RUN_MIN = 20  # characters; shorter runs are not tested
+RUN_MIN = 20  # minimum length in characters of a run that is tested
 ENTROPY_MIN = 3.5  # bits per character: random base64 of 20 characters has about 4
-CHANGES_MIN = 0.45  # share of adjacent characters of different kinds: 0.65 in base64, 0.35 in camelCase
-NUMBERS_MIN = 3  # numbers within one word of a single case, as in base32 and base36
+CHANGES_MIN = 0.45  # share of adjacent characters that differ in kind: 0.65 in base64, 0.35 in camelCase
+NUMBERS_MIN = 3  # how many numbers a random word of a single case contains, as in base32 and base36
 
 _RUN = Pattern(rf"[A-Za-z0-9+/_=-]{{{RUN_MIN},}}+")
 # Hashes and UUIDs, which are names and not secrets.
@@ -32,7 +32,7 @@ def by_look(text: str) -> Iterator[Span]:
 def looks_random(run: str) -> bool:
     """Return whether a run looks random: letters and digits are mixed more than in identifiers.
 
-    The cheapest tests that reject the most runs come first.
+    Tests that are cheap and reject many runs come first.
     """
     if len(run) < RUN_MIN or not has_digit(run) or not _is_mixed(run):
         return False
@@ -56,7 +56,7 @@ def _is_mixed(run: str) -> bool:
 
 def _entropy(characters: list[str]) -> float:
     """Return the Shannon entropy in bits per character."""
-    from math import log2  # imported here, because loading the module takes time and few runs reach this test
+    from math import log2  # loads slowly, and few runs reach this test
 
     total = len(characters)
     return -sum(n / total * log2(n / total) for n in Counter(characters).values())

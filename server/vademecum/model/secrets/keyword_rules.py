@@ -11,7 +11,8 @@ from itertools import chain
 
 from vademecum.model.secrets.hinted_regex import Pattern, Span
 
-# Names of secrets, by hint. Words with other meanings, such as "key", count only as part of a longer expression.
+# Maps hints (`hinted_regex`) to names of secrets. Words with other meanings, such as "key", count only as part of a
+# longer expression.
 _NAMES = {
     "pass": r"(?:pg|ssh)?pass(?:word|wort|code|phrase|wd|w)|sshpass|(?:user|root|db|vault|become|sudo)_?pass|mot de passe|palavra-passe|passord",
     "pwd": r"pwd",
@@ -61,8 +62,8 @@ _WORD_OF = r"\s[^\s.,;:!?=]{1,30}"
 _OF = rf"(?:\s(?:of|for|to|at|on|von|vom|für|zu|zum|de|du|del|da|do|pour|para|di|van|voor){_WORD_OF}(?:{_WORD_OF}(?:{_WORD_OF})?)??)?"
 _BETWEEN = f"{_OF}(?:(?P<sign>{_SIGN})|(?P<is>{_IS}))"
 _VALUE = r"(?P<quote>[\"'`“”„«]{0,3})(?P<secret>[^\s\"'`“”„«»]{1,200})"
-# The left boundary of a name: `DB_PASSWORD` and `my-token` match, `mytoken` does not. The lookahead for a letter avoids
-# trying every name at each position.
+# The left boundary of a name: `DB_PASSWORD` and `my-token` match, `mytoken` does not. The lookahead avoids trying every
+# name at each position.
 _LEFT = r"(?<![^\W_])(?=[^\W_])"
 # Names that may end any word: `dbpassword`, `newPassword`, `Adminpasswort`. `jwtSecret` needs its capital letter.
 _ENDING = r"pass(?:word|wort|wd)|kennwort|wachtwoord|(?-i:(?<=[a-z])Secret)"
@@ -71,13 +72,13 @@ _NAMED = Pattern(
     re.IGNORECASE,
     (*_NAMES, "pw"),
 )
-# "I set the password of the router to …". Without the verb, the words after "to" are more often a purpose.
+# "I set the password of the router to …". Without such a verb, the words after "to" more often state a purpose.
 _SET = Pattern(
     rf"{_LEFT}(?:set|change|reset)(?:{_WORD_OF}(?:{_WORD_OF})?)?\s[a-z_]{{0,20}}?pass(?:word|phrase|code){_OF}(?:(?P<sign>\s=\s)|(?P<is>\sto:?\s)){_VALUE}",
     re.IGNORECASE,
     ("pass",),
 )
-# A name directly followed by a secret. A value with letters and digits is not an ordinary word of a sentence.
+# A name directly followed by a secret. The secret must have letters and digits, unlike ordinary words of a sentence.
 _BARE = Pattern(
     rf"{_LEFT}(?:password|passwort|passcode|kennwort|pwd)\s(?=[^\s\d]{{0,40}}\d)(?=\d{{0,40}}[^\s\d])(?P<secret>[^\s\"'`]{{6,200}})",
     re.IGNORECASE,
@@ -88,16 +89,16 @@ _BARE_PIN = Pattern(
 )
 _CARD = Pattern(r"(?<![\w.-])[3-6](?:[ -]?[0-9]){12,18}(?![\w-])", hints=("3", "4", "5", "6"))
 _SENTENCE = Pattern(r"[^.!?,;:\n]{1,200}")
-PHRASE_MIN, PHRASE_MAX = 4, 12  # words of a passphrase
+PHRASE_MIN, PHRASE_MAX = 4, 12  # minimum and maximum number of words of a passphrase
 _NUMBERED = Pattern(
     rf"{_LEFT}{_PIN}{_BETWEEN}[\"'`]?(?P<secret>\d{{3,12}})(?![\w.,:/-]?\w)", re.IGNORECASE, _PINS
 )
-# The names of secrets in folded text. Matching folded text takes a third of the time of ignoring case.
+# The names of secrets in folded text. Matching folded text takes a third of the time of a match that ignores case.
 CALLED = Pattern(f"{_NAME}|{_PIN}", hints=(*_NAMES, *_PINS))
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "«": "»"}
 QUOTED_MAX = 200
 _END = ".,;:)]}>。、，"
-# Values that follow the name of a secret but are not secrets: code, placeholders, and (below) words about passwords.
+# Values that follow the name of a secret but are not secrets: here code and placeholders, below words about passwords.
 _CODE = Pattern(
     r"[$<{\[(*%]|(?:os|process|self|settings|config|env|getenv|input|str|int|none|null|true|false|undefined|xxx)\b|\.\.\.|…",
     re.IGNORECASE,
@@ -142,9 +143,9 @@ def _quoted(found: re.Match[str], text: str) -> str:
 
 
 def _phrase(text: str, start: int) -> str:
-    """Return the rest of the sentence if it looks like a passphrase: plain words that form no sentence.
+    """Return the text up to the end of the sentence if it looks like a passphrase: plain words that form no sentence.
 
-    Else return "".
+    Otherwise return "".
     """
     rest = _SENTENCE.compiled().match(text, start)
     words = rest[0].lower().split() if rest else []
@@ -163,7 +164,7 @@ def _is_card(digits: list[int]) -> bool:
 def _without_end(value: str) -> str:
     """Return the value without the punctuation that ends a sentence.
 
-    `!` and `?` belong to a password, unless the rest is a plain word.
+    `!` and `?` at the end belong to a password, unless the word before them is a plain word.
     """
     value = value.rstrip(_END)
     word = value.rstrip(_END + "!?")

@@ -1,4 +1,4 @@
-"""Recognize files that exist to hold secrets. Only the path and size of such a file are recorded.
+"""Recognize files that exist to store secrets. Of an action on such a file, no text is recorded.
 
 The path alone decides, because a password may look like any word. Source code, notes, public keys and examples do not
 count, whatever their names.
@@ -22,7 +22,7 @@ _ENDS = tuple(
     )
 )
 _PLACES = tuple(
-    _words(  # whole paths, because these filenames alone are too common
+    _words(  # with their folders, because these filenames alone are too common
         "/.kube/config /.docker/config.json /.config/gh/hosts.yml /.codex/auth.json /.composer/auth.json /.m2/settings.xml "
         "/.config/rclone/rclone.conf /etc/shadow /etc/gshadow"
     )
@@ -43,7 +43,7 @@ _NOT_REAL = _words("example sample template tmpl dist defaults pub")
 
 
 def holds_secrets(path: str) -> bool:
-    """Return whether a file with this path exists to hold secrets. Windows paths are accepted too."""
+    """Return whether a file with this path exists to store secrets. Windows paths are accepted, too."""
     whole = "/" + path.lower().replace("\\", "/")
     folder, _, name = whole.rpartition("/")
     stem, *ends = name.lstrip("._").split(".")

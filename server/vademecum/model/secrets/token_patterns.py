@@ -138,8 +138,8 @@ _ELEMENT = Pattern(
 _NETRC = Pattern(
     r"\blogin\s{1,9}\S{1,100}\s{1,9}password\s{1,9}(?P<secret>[^\s$<]{1,200})", re.ASCII, ("login",)
 )
-# `set -x TOKEN X`, `setenv TOKEN X`, `aws configure set aws_secret_access_key X`. The variable's name announces a
-# secret.
+# `set -x TOKEN X`, `setenv TOKEN X`, `aws configure set aws_secret_access_key X`: the name of the variable shows that
+# its value is a secret.
 _SETTING = Pattern(
     r"(?<![\w-])(?:set\s-[A-Za-z-]{1,10}|setenv|(?:configure|config)\sset)\s{1,3}[^\s=]{0,60}?"
     r"(?:password|passwd|passphrase|secret|token|api_?key|access_key)(?!_?id)[\w.-]{0,20}\s{1,3}"
@@ -180,8 +180,8 @@ _COOKIE = Pattern(
     re.ASCII | re.IGNORECASE,
     ("=",),
 )
-# `curl -uname:X`, with any other option letters before the `u`. Unlike `_USER`, no space is needed, and a password may
-# consist of digits only.
+# `curl -uname:X`, with any other option letters before the `u`. Unlike in `_USER`, the space after the option is
+# optional, and a password may consist of digits only.
 _CURL = Pattern(
     r"(?<![\w-])curl\s[^|;]{0,300}?(?<=\s)(?:-[A-Za-z#]{0,8}?[uU]\s{0,3}|--(?:proxy-)?user[ =])[\"']?"
     r"[^\s:\"'/]{1,100}:(?P<secret>[^\s\"']{1,200})",
@@ -190,7 +190,7 @@ _CURL = Pattern(
 )
 _HTPASSWD = Pattern(r"(?<![\w-])htpasswd\s[^\n|;&]{1,300}", re.ASCII, ("htpasswd",))
 _WORD = Pattern(r"\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"']{1,300}")
-TOKEN_MIN = 20  # characters; user names are shorter
+TOKEN_MIN = 20  # minimum length in characters of a token without digits; user names are shorter
 _PEM = Pattern(r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----", hints=("PRIVATE KEY",))
 
 
@@ -235,9 +235,9 @@ def _is_token(user: str) -> bool:
 
 
 def _htpasswd(text: str) -> Iterator[Span]:
-    """Yield the password of `htpasswd -b FILE USER X`, or of `htpasswd -nb USER X`, which has no file.
+    """Yield the password X of `htpasswd -b FILE USER X`, or of `htpasswd -nb USER X`, which has no file.
 
-    The password is the last word that is not an option.
+    Options and their values do not count as words of the command.
     """
     for command in _HTPASSWD.finditer(text):
         words = list(_WORD.compiled().finditer(text, command.start() + len("htpasswd"), command.end()))

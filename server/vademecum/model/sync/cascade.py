@@ -1,8 +1,8 @@
-"""Apply cascades: change other rows when a row is deleted or added, in the same transaction.
+"""Apply cascades: when a row is deleted or added, change the rows that depend on it in the same transaction.
 
-A row is deleted with any of its parents (`Collection.parents`). A row that only references a deleted row is deleted
+A row is deleted with any of its parents (`Collection.parents`). A row that only references a deleted row is deleted,
 too, or its reference is dropped or marked (`Reference.on_delete`). Each changed row gets its own `seq`, so devices and
-the index receive it by the ordinary pull.
+the index receive it by an ordinary pull.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def delete_with_dependents(tx: Transaction, *keys: str) -> list[str]:
 
 
 def delete_dependents(tx: Transaction, deleted: list[str]) -> list[str]:
-    """Delete the dependents of rows that are deleted already, and drop references to all of them.
+    """Delete the dependents of rows that are already deleted, and drop the references to all these rows.
 
-    Return the keys of the dependents. Call this once for many rows: thousands of sessions may borrow one document, and
-    each call reads and writes the whole document.
+    Return the keys of the dependents. Call this once for many rows: thousands of deleted sessions may have borrowed one
+    document, and each call would read and write the whole document.
     """
     cascaded: list[str] = []
     level = deleted
@@ -102,9 +102,9 @@ def _following_fields(tx: Transaction, key: str, deleted: str) -> list[str]:
 
 
 def _find_followers(tx: Transaction, deleted: list[str]) -> set[str]:
-    """Return all rows that may be deleted by following references to `deleted`, so that one statement reads them.
+    """Return all rows that `follow` references may delete together with `deleted`, so that one statement reads them.
 
-    A memory may have a long history of superseded versions.
+    A memory may have a long history of superseded versions, each of which follows the next.
     """
     found: set[str] = set()
     todo = list(deleted)
@@ -122,7 +122,7 @@ def _drop_references_of(tx: Transaction, key: str) -> None:
     """Store the row without references to deleted rows. `updatedAt` stays, because no user edited the row."""
     head, row = tx.head(key), tx.row(key)
     cleaned = without_dangling_references(tx, tx.collections[key.partition("/")[0]], row)
-    if cleaned is not row:  # the row is unchanged if its reference was marked earlier
+    if cleaned is not row:  # store nothing if the reference was already marked earlier
         waiting = head is not None and head.seq == WAITING
         tx.put(key, cleaned, msgspec.json.encode(cleaned), waiting=waiting)
 
@@ -156,9 +156,9 @@ def find_merged_project(tx: Transaction, row: Json) -> str | None:
 
 
 def admit_waiting_children(tx: Transaction, parent: str) -> None:
-    """Admit the rows that waited for `parent`, which is live now, and in turn the rows that waited for them.
+    """Admit the rows that waited for `parent`, which is live now, and then the rows that waited for those.
 
-    If `parent` is a project that was merged into another, delete the record of that merge.
+    If `parent` is a project that was merged into another one, delete the record of that merge.
     """
     collection, _, row_id = parent.partition("/")
     if collection == "projects":

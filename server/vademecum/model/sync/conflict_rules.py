@@ -1,4 +1,4 @@
-"""Decide how the server handles a pushed row, by the seven rules of the sync protocol. The first matching rule applies.
+"""Decide by the seven rules of the sync protocol how the server handles a pushed row. The first matching rule applies.
 
 The functions here are pure. `transaction` holds the state and `services/sync/push` handles the request. Deletes
 (rule 1) are always accepted, so `decide` handles live rows only.
@@ -23,7 +23,7 @@ class StoredRow(msgspec.Struct, frozen=True):
     """The server's version of a row.
 
     `base`: identifies the version as "epoch:seq", or is None while the row waits for its parent. `restored`: the
-    version comes from a restored backup and has not been rewritten after the restore.
+    version comes unchanged from a restored backup.
     """
 
     row: Json
@@ -38,8 +38,8 @@ class Decision(msgspec.Struct, frozen=True):
     `store`: store `row` if the quotas allow it. `answer`: store nothing and return `row` to the device (None: return
     nothing). `refuse`: return the device's row with a `syncError` of `code` and `message`. The caller decides whether a
     stored row waits for its parent, after merging it and dropping dangling references.
-    `base`: the version of the stored row, for the `syncError`. It is None if the device does not know that version,
-    because an edit that names a base replaces that version without a merge.
+    `base`: the version of the stored row, for the `syncError`. A later edit that names this base replaces that version
+    without a merge. So `base` is None if the device has not received that version.
     `merged`: `row` also contains changes of other devices.
     """
 
@@ -89,7 +89,7 @@ def decide(
     if stored is None:
         return _decide_unknown(collection, proposed, parents, context)
     if is_known:
-        # A device may have revived the row before the account was forgotten, and sends it only now.
+        # A device may have revived the row before the user forgot everything, and may push it only now.
         forgotten = stored.deleted and _is_forgotten(proposed, context)
         return _forgotten(base) if forgotten else Decision("store", proposed, base=base)
     if stored.restored and not stored.deleted and stored.base is not None:
@@ -103,7 +103,8 @@ def decide(
             return Decision("store", united, base=base, merged=True)
     if stored.deleted or assumed is None or not collection.merges or not is_valid_base(collection, assumed):
         return Decision("answer", stored.row)
-    # The server dropped dangling references from the stored row. That must not count as an edit of either side.
+    # The server dropped dangling references from the stored row. Drop them from the two versions of the device, too, so
+    # that they do not count as an edit.
     merged = merge(
         collection,
         context.without_dangling_references(without_sync_error(assumed)),
@@ -124,7 +125,7 @@ def _is_assumed(
     if isinstance(mark, dict) and stored.base is not None and mark.get("base") == stored.base:
         return True
     if stored.deleted:
-        # A device that deleted the row holds a tombstone with content. Without the content it equals the stored one.
+        # The tombstone of the device that deleted the row still has content. Compare it without the content.
         return (
             bool(assumed.get("_deleted")) and make_tombstone(collection, assumed, context.now) == stored.row
         )
@@ -136,9 +137,9 @@ def _order_after_restore(
 ) -> Literal["newer", "unite", "unknown"]:
     """Return how a pushed row relates to a row from a restored backup.
 
-    A client that continues after a restore assumes a version that the backup lacks, so a merge would take the older
-    text of the backup for an edit. A client that starts from zero assumes nothing. Times are capped at `now`, so that
-    a fast clock gives no advantage.
+    A client that continues after a restore may assume a version that the backup lacks, so a merge would treat the older
+    text of the backup as an edit. A client that starts from zero assumes nothing. Times are capped at `now`, so that a
+    device with a fast clock has no advantage.
     """
     if assumed is None:
         return "unite" if proposed["createdAt"] == here["createdAt"] else "unknown"

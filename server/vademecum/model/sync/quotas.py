@@ -14,7 +14,7 @@ from vademecum.model.text.display_text import short_name
 
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100
-WARN_FROM = 90  # documents from which the app warns
+WARN_FROM = 90  # the number of documents from which the app warns the user
 BORROW_FIELDS = {
     "activeSessions",
     "accessCount",
@@ -100,10 +100,10 @@ def check_quota(
     usage: Usage,
     limits: Limits,
 ) -> QuotaExceeded | None:
-    """Return the limit that storing `after` would exceed, or None.
+    """Return the limit that storing the row `after` would exceed, or None.
 
-    `before`: the live row that it replaces, or None. `growth`: bytes added to `usage.bytes`. `body_bytes`: length of
-    the JSON of `after`.
+    `before`: the live row that `after` replaces, or None. `growth`: bytes added to `usage.bytes`. `body_bytes`: length
+    of the JSON of `after`.
     """
     if body_bytes > limits.row_bytes and growth > 0:
         return QuotaExceeded("TOO_LARGE", f"This entry is larger than {_size(limits.row_bytes)}.")
@@ -128,7 +128,7 @@ def check_quota(
     ):
         return QuotaExceeded("TIER", "Authoritative mode belongs to JIGGA accounts.", "The change")
     if collection == "documents" and before is not None and _is_borrow(before, after):
-        return None  # a full account may borrow too, and the row size was checked above
+        return None  # an account with full storage may still borrow documents; the row size was checked above
     return check_storage_quota(usage.bytes, usage.bytes + growth, limits)
 
 

@@ -1,4 +1,4 @@
-"""Rejected rows: the reasons, their messages for people, and the `syncError` that returns a row to its device.
+"""Define the reasons for rejecting rows, their messages for people, and the `syncError` of a returned row.
 
 | code | reason | decided in |
 |---|---|---|
@@ -24,7 +24,7 @@ def duplicate_message(collection: str, field: str) -> str:
 
 
 def merge_message(problem: object) -> str:
-    """Return the message for a row that is valid alone but not together with changes of other devices."""
+    """Return the message for a row that is valid by itself but not after a merge with changes of other devices."""
     return f"Together with what another device changed, this is more than a row can hold: {problem}"
 
 
@@ -34,7 +34,7 @@ def without_sync_error(row: Json) -> Json:
 
 
 def is_repeated_rejection(new: Json, assumed: Json | None) -> bool:
-    """Return whether RxDB sent a rejected row again although the user has not edited it after the rejection."""
+    """Return whether RxDB sent a rejected row again that the user has not edited since the rejection."""
     if assumed is None or "syncError" not in new or "syncError" not in assumed:
         return False
     return without_sync_error(new) == without_sync_error(assumed)

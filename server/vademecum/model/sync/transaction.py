@@ -1,4 +1,4 @@
-"""Define transactions over the rows of one user: the committed row index plus the transaction's own changes.
+"""Define transactions over the rows of one user. A transaction sees the committed row index plus its own changes.
 
 All rules read rows through the transaction, so several pushes can share one commit. Each push sees the changes of
 earlier pushes, and a push that fails is rolled back alone (`savepoint`). The engine writes `changes` at the end. A
@@ -23,9 +23,9 @@ from vademecum.model.sync.tombstone import make_tombstone
 
 WAITING = 0  # the `seq` of a row whose parent has not arrived
 
-# The first row after a start or a restore leaves a gap in `seq`, a multiple of this length. So records that were
-# restored from an older copy hardly ever reuse the numbers of lost rows, which devices may have seen. A signed
-# checkpoint inside a gap proves that the records were restored from an older copy.
+# The first row after a server start or a restore leaves a gap in `seq` whose length is a multiple of this number. So
+# records from an older copy hardly ever reuse the numbers of lost rows, which devices may have received. A signed
+# checkpoint inside a gap proves that the records come from an older copy.
 SEQ_JUMP = 2**20
 
 Gaps = tuple[tuple[int, int], ...]
@@ -54,7 +54,7 @@ class RecordsMeta(msgspec.Struct, frozen=True):
 
 
 class RowHead(msgspec.Struct, frozen=True, gc=False):
-    """The metadata of a row that memory holds.
+    """The metadata of a row, which is always in memory.
 
     `size`: bytes charged to the account. `unique_value`: the value of the collection's unique field, or empty.
     `model` and `chunks`: the embedding model and the number of chunks, for a block of chunks only.
@@ -81,11 +81,11 @@ def state_of(head: RowHead | None) -> RowState:
 class LinkIndex:
     """Reverse lookups over live and waiting rows.
 
-    `dependents`: by the key of a row, the keys of the rows that have it as a parent or a reference.
+    `dependents`: maps the key of a row to the keys of the rows that have it as a parent or a reference.
     """
 
     dependents: dict[str, set[str]] = field(default_factory=dict)
-    unique_owners: dict[str, str] = field(default_factory=dict)  # by "collection/value": the key of the row
+    unique_owners: dict[str, str] = field(default_factory=dict)  # maps "collection/value" to the key of the row
 
     def add(self, key: str, head: RowHead | None) -> None:
         """Index the links of a row. Deleted and missing rows have no links."""
@@ -111,7 +111,7 @@ class LinkIndex:
                 keys.discard(key)
                 if not keys:
                     del self.dependents[name]
-        # Another row may own the value already, because changes are applied in the order of `seq`.
+        # Another row may already have taken over the value, because changes are applied in the order of `seq`.
         if head.unique_value and self.unique_owners.get(unique_key(key, head.unique_value)) == key:
             del self.unique_owners[unique_key(key, head.unique_value)]
 
@@ -125,7 +125,7 @@ class Totals(msgspec.Struct):
     tombstones: int = 0
 
     def count(self, key: str, head: RowHead, sign: int) -> None:
-        """Add the row (`sign` 1) or subtract it (-1)."""
+        """Add the row to the totals (`sign` 1) or subtract it (-1)."""
         if head.deleted:
             self.tombstones += sign
         else:
@@ -152,7 +152,7 @@ class RowIndex:
 
     @property
     def dependents(self) -> Mapping[str, set[str]]:
-        """Return, by the key of a row, the keys of the live and waiting rows that refer to it."""
+        """Map the key of each row to the keys of the live and waiting rows that refer to it."""
         return self.links.dependents
 
     def apply(self, changes: Mapping[str, Change]) -> None:
@@ -174,8 +174,8 @@ class RowIndex:
 class Change(msgspec.Struct, frozen=True):
     """The change of one row. `head` is None if the row is purged without a tombstone.
 
-    `same_text`: the text of the row did not change. The server added derived data, or admitted a waiting row.
-    `expired`: the row was deleted only because of its age.
+    `same_text`: the text of the row did not change, because the server only added derived data or admitted a waiting
+    row. `expired`: the row was deleted only because of its age.
     """
 
     key: str
@@ -202,7 +202,7 @@ def replaces_text(changes: Iterable[Change]) -> bool:
 
 
 def purges_tombstones(changes: Iterable[Change]) -> bool:
-    """Return whether a commit purged a tombstone. After that, no stored row may have the highest `seq` any more."""
+    """Return whether a commit purged a tombstone. The purged row may have had the highest `seq` of all stored rows."""
     return any(c.head is None and c.before is not None and c.before.deleted for c in changes)
 
 
@@ -212,15 +212,15 @@ def _is_edit(change: Change) -> bool:
 
 
 def unique_key(key: str, unique_value: str) -> str:
-    """Return "collection/value", the name under which `LinkIndex` stores the owner of a unique value."""
+    """Return "collection/value", under which `LinkIndex` stores the key of the row with a unique value."""
     return f"{key.partition('/')[0]}/{unique_value}"
 
 
 class Transaction:
     """The reads and changes of one transaction.
 
-    `read`: returns the stored bodies (JSON bytes) of rows by key. The results are `changes`, `meta` and `seq`, the last
-    assigned `seq`. `jobs` and `ingested_events` belong to the same commit and to its savepoints.
+    `read`: maps keys to the stored bodies (JSON bytes) of their rows. The results are `changes`, `meta` and `seq`, the
+    last assigned `seq`. `jobs` and `ingested_events` belong to the same commit and to its savepoints.
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class Transaction:
     def dependents(self, key: str) -> list[str]:
         """Return the sorted keys of the live and waiting rows that have `key` as a parent or a reference."""
         stored, changed = self._row_index.links.dependents.get(key), self._links.dependents.get(key)
-        if not stored and not changed:  # true for most new rows
+        if not stored and not changed:  # the usual case for new rows, so skip the sets
             return []
         stored, changed = stored or set(), changed or set()
         return sorted({*changed, *(k for k in stored if k not in self.changes)})
@@ -305,7 +305,7 @@ class Transaction:
 
     @property
     def highest_stored_seq(self) -> int:
-        """Return the highest `seq` of a row in `changes`, or 0. `self.seq` may be higher after a purge."""
+        """Return the highest `seq` of a row in `changes`, or 0. `self.seq` is higher if that row was purged."""
         return max((c.head.seq for c in self.changes.values() if c.head is not None), default=0)
 
     # -- changing -----------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ class Transaction:
         if before is not None and not before.deleted:
             charged -= before.size
             references -= len(before.references)
-        if references == self.totals.references:  # true for most rows
+        if references == self.totals.references:  # the usual case, so skip the computation
             return charged
         return charged + charged_references(references) - charged_references(self.totals.references)
 
@@ -351,7 +351,7 @@ class Transaction:
         self._change(key, head, body, same_text=same_text)
 
     def put_tombstone(self, key: str, row: Json, *, expired: bool = False) -> None:
-        """Replace the row by its tombstone, under the next `seq`. `expired`: as in `Change`."""
+        """Replace the row with its tombstone, under the next `seq`. `expired`: as in `Change`."""
         collection = self.collections[key.partition("/")[0]]
         tombstone = make_tombstone(collection, row, self.now)
         parents, _ = links(collection, tombstone)
@@ -361,8 +361,8 @@ class Transaction:
     def purge(self, key: str) -> None:
         """Remove a row without a tombstone: a waiting row, or a row that a restore must not tombstone.
 
-        A tombstone that no device receives may be removed too, because the erasure ledger or the row's age repeats the
-        deletion after a restore.
+        A tombstone of a collection that devices do not receive may be purged, too: after a restore, the erasure ledger
+        or the row's age causes the deletion again.
         """
         self._change(key, None, b"")
 
@@ -411,7 +411,7 @@ class Transaction:
     def _change(
         self, key: str, head: RowHead | None, body: bytes, *, same_text: bool = False, expired: bool = False
     ) -> None:
-        earlier = self.changes.pop(key, None)  # removed first, so that changes stay in the order of `seq`
+        earlier = self.changes.pop(key, None)  # re-added at the end, so that changes stay in the order of `seq`
         if earlier is None:
             old = before = self._row_index.rows.get(key)
         else:

@@ -18,8 +18,8 @@ from vademecum.model.text.tokenize import tokenize
 # The usual constants of BM25: `K1` for the saturation of repeated terms, `B` for the normalization by length.
 K1 = 1.2
 B = 0.75
-# Scores are rounded to this many digits before they are compared, so that the last bit, which depends on the order of
-# additions in a matrix product, never decides an order.
+# Scores are rounded to this many digits before they are compared. Their last bits depend on the order of additions in a
+# matrix product and must not decide the ranking.
 SCORE_DIGITS = 6
 
 # A term of a chunk: its 64-bit hash, which avoids a stored vocabulary, and its number of occurrences.
@@ -77,7 +77,7 @@ class Postings:
         return cls.build(entries, row_of, row_lengths(entries, row_of, len(texts)))
 
     def find(self, key: int) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
-        """Return the rows that contain a term and their counts of it."""
+        """Return two arrays: the rows that contain a term, and how often each row contains it."""
         at = int(np.searchsorted(self.keys, np.uint64(key)))
         if at == len(self.keys) or int(self.keys[at]) != key:
             return self.rows[:0], self.counts[:0]
@@ -85,7 +85,7 @@ class Postings:
         return self.rows[span], self.counts[span]
 
     def entries(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Return the entries and rows that `build` takes, to merge postings."""
+        """Return the postings as arguments for `build`: entries, and the row of each entry. Used to merge postings."""
         entries = np.empty(len(self.rows), dtype=TERM_DTYPE)
         entries["term"] = np.repeat(self.keys, np.diff(self.starts))
         entries["count"] = self.counts
@@ -99,8 +99,8 @@ class Postings:
 def _sort_order(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the stable order that sorts the keys.
 
-    Two radix passes over the upper 32 bits take a third of the time of a comparison sort: NumPy uses a radix sort for
-    16-bit numbers only. Keys are hashes, so they rarely agree in these bits alone.
+    Two radix passes over the upper 32 bits take a third of the time of a comparison sort. NumPy uses a radix sort only
+    for 16-bit numbers. Keys are hashes, so different keys rarely agree in these bits.
     """
     order = np.argsort((keys >> np.uint64(32)).astype(np.uint16), kind="stable")
     order = order[np.argsort((keys >> np.uint64(48)).astype(np.uint16)[order], kind="stable")]
@@ -119,8 +119,8 @@ def bm25_scores(
 ) -> list[NDArray[np.float64]]:
     """Return the BM25 score of each row of each part.
 
-    Each part is postings and a mask. Rows outside the mask score 0 and do not count in the statistics either, so
-    documents outside the scope of a search do not influence its order.
+    Each part consists of postings and a mask. Rows outside the mask score 0, and the statistics exclude them, so that
+    documents outside the scope of a search do not influence its ranking.
     """
     rows = sum(int(mask.sum()) for _, mask in parts)
     scores = [np.zeros(len(mask)) for _, mask in parts]
@@ -142,7 +142,7 @@ def bm25_scores(
 
 
 def top_k_with_ties(scores: NDArray[Any], k: int, floor: float = -np.inf) -> NDArray[np.int64]:
-    """Return the positions of the k highest scores above the floor, and of all that tie with the last of them.
+    """Return the positions of the k highest scores above the floor, and of all scores that tie with the lowest of them.
 
     The positions are unsorted. The caller breaks ties.
     """

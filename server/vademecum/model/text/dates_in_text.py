@@ -1,10 +1,10 @@
 """Create date terms, which match a question that names a date with the rows of that date.
 
 A text seldom names the day on which it was written. So the index adds date terms to a row's words, such as
-`day20261124` and `month11`, which no text contains by chance, as it contains `7` or `may`. Days are in UTC. Month names
-are English; `2026-11-24` and `24.11.2026` are also read. Date terms only raise scores and exclude nothing: a user who
-writes "yesterday" soon after midnight or far from Greenwich may mean the adjacent day. The browser mirrors this file
-(`web/src/core/text/dates_in_text.ts`; shared cases: `tests/conformance/dates_in_text.json`).
+`day20261124` and `month11`. Unlike `7` or `may`, such terms do not occur in texts by chance. Days are in UTC. Month
+names are English; `2026-11-24` and `24.11.2026` are also read. Date terms only raise scores and exclude no rows,
+because a user who writes "yesterday" soon after midnight or far from Greenwich may mean the adjacent day. The browser
+mirrors this file (`web/src/core/text/dates_in_text.ts`; shared cases: `tests/conformance/dates_in_text.json`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _NAME = (
 _DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?"
 _MONTH = r"(?P<month>0?[1-9]|1[0-2])"
 _YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
-# Forms of dates, applied in this order. Each removes its matches. A bare `May` or `March` is skipped as ambiguous.
+# Forms of dates, applied in this order. Each one removes its matches from the text. A bare `May` or `March` is skipped
+# as ambiguous.
 _DATE_FORMS = [
     re.compile(rf"(?<![\w.,-])(?:{form})(?![\w-])", re.ASCII | re.IGNORECASE)
     for form in (

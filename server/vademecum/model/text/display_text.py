@@ -7,8 +7,8 @@ import re
 from vademecum.model.text.sanitize import join_lines, strip_hidden
 from vademecum.model.text.unicode14 import MARKS, regex_for_ranges
 
-MAX_NAME_LENGTH = 80  # characters
-NAME_END_LENGTH = 30  # characters that a shortened name keeps from its end
+MAX_NAME_LENGTH = 80  # in characters
+NAME_END_LENGTH = 30  # how many characters a shortened name keeps from its end
 _BLANK = (
     " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u2800\u3000\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"
     "\ufe00-\ufe0f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -32,7 +32,7 @@ def short_name(name: str) -> str:
     shown = " ".join(_GAP.sub(" ", _DIRECTION_MARK.sub("", printable_line(name))).split())
     if len(shown) > MAX_NAME_LENGTH:
         start = _INVISIBLE_END.sub("", shown[: MAX_NAME_LENGTH - NAME_END_LENGTH - 1])
-        # Remove combining marks at the cut, whose letter was removed.
+        # Remove combining marks at the cut, because their letter was cut off.
         end = _INVISIBLE_START.sub("", shown[-NAME_END_LENGTH:])
         shown = f"{start}…{end}"
     return shown if _INVISIBLE_START.sub("", shown) else "(no name)"

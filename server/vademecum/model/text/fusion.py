@@ -16,16 +16,16 @@ VECTOR_WEIGHT = 1.0
 TURN_VECTOR_WEIGHT = 0.4
 # The number of hits from each list that are fused.
 FUSION_DEPTH = 100
-NEAR_BEST = 0.6  # the share of the best score from which a hit counts as near the best
-# The shares of its neighbors' scores that a row receives, from one and two positions away.
+NEAR_BEST = 0.6  # the minimum share of the best score for a hit that counts as near the best
+# The shares that a row receives of the scores of neighbors one position and two positions away.
 NEIGHBOR_SHARES = (0.5, 0.25)
 
 
 def boost_neighbors(scores: Sequence[float], groups: Sequence[Hashable]) -> list[float]:
     """Add to each row's score a share of its neighbors' scores. Rows are in order; neighbors are in the same group.
 
-    Meant for turns of a conversation, where an answer seldom repeats the words of its question. Chunks of documents are
-    not boosted, because that favored long documents. A score of -inf stays and contributes nothing.
+    Use it for turns of a conversation, which seldom repeat the words of the previous turn. Do not boost chunks of
+    documents, because that would favor long documents. A score of -inf stays and contributes nothing.
     """
     boosted = list(scores)
     lent = [score if isfinite(score) else 0.0 for score in scores]
@@ -39,10 +39,10 @@ def boost_neighbors(scores: Sequence[float], groups: Sequence[Hashable]) -> list
 
 
 def boost_found_neighbors(scores: Mapping[Key, float], groups: Iterable[Sequence[Key]]) -> dict[Key, float]:
-    """Boost the scores of rows by their neighbors' scores, as `boost_neighbors` does. `groups` has all rows in order.
+    """Boost the scores of rows by their neighbors' scores, as `boost_neighbors` does. `groups`: all rows, in order.
 
-    Rows without a score contribute nothing and do not appear in the result. The scores are scaled so that the best
-    score keeps its value, because they are ranked together with scores of rows that have no neighbors.
+    Rows without a score contribute nothing and do not appear in the result. The result is scaled so that the best score
+    keeps its value, because the boosted rows are ranked together with rows that have no neighbors.
     """
     boosted: dict[Key, float] = {}
     for group in groups:
@@ -99,6 +99,9 @@ def fuse_hybrid(
     k: int,
     vector_weight: float = VECTOR_WEIGHT,
 ) -> list[tuple[Key, float]]:
-    """Return the k best of keyword hits (BM25) and vector hits (cosines), each best first and `FUSION_DEPTH` long."""
+    """Return the k best hits of two lists: keyword hits (BM25) and vector hits (cosines), each best first.
+
+    Each list should contain the best `FUSION_DEPTH` hits.
+    """
     lists = [rescale(keyword_hits, zero=0.0), rescale(vector_hits)]
     return fuse(lists, [1.0, vector_weight], k)

@@ -22,9 +22,9 @@ from vademecum.model.text.unicode14 import (
 
 NORMALIZER_VERSION = 1
 MAX_MARK_RUN = 30
-"""Combining marks in a row.
+"""The maximum number of consecutive combining marks.
 
-No language uses more. Without a limit NFC takes quadratic time: 80,000 took five seconds.
+No language uses more. Without a limit NFC takes quadratic time: 80,000 marks took five seconds.
 """
 MAX_PIECE_LENGTH = 100_000
 
@@ -48,7 +48,7 @@ def normalize(text: str) -> str:
     if _UNCHANGED.fullmatch(text):
         return text
     if _SURROGATE.search(text):
-        # Join pairs that are two code points, as in JavaScript. Replace lone surrogates.
+        # Join surrogate pairs that are two code points, so that both languages agree. Replace lone surrogates.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _LINE_END.sub("\n", text.replace("\0", "\ufffd"))
     if text.isascii():
@@ -85,9 +85,9 @@ def _compose(text: str) -> str:
 
 
 def limit_mark_runs(text: str) -> str:
-    """Cut runs of combining marks to the length that `normalize` leaves, so that NFKD and NFKC take linear time.
+    """Cut runs of combining marks to `MAX_MARK_RUN`, so that NFKD and NFKC take linear time.
 
-    Rows that another program pushed may not be normalized.
+    The text may not be normalized, because other programs push rows, too.
     """
     return text if text.isascii() else _LONG_COMPAT_RUN.sub(r"\1", text)
 

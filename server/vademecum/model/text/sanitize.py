@@ -1,10 +1,10 @@
 """Sanitize text from outside, so that it cannot imitate the structure of a prompt.
 
-A prompt marks its sections with headers in square brackets, lines of dashes and labels such as `Source:`. Text of
-people, files and models may contain the same, by chance or intent, or control tokens such as `<|eot_id|>`, which a
-tokenizer may parse anywhere. The change is minimal: brackets become parentheses, a line of dashes becomes dots, the
+A prompt marks its sections with headers in square brackets, lines of dashes and labels such as `Source:`. Text from
+people, files and models may contain such marks, by chance or on purpose, or control tokens such as `<|eot_id|>`, which
+a tokenizer may parse anywhere. The change is minimal: brackets become parentheses, a line of dashes becomes dots, the
 colon of a label becomes a dash. Letters are compared after `fold`, without case, accents, widths and invisible
-characters. Look-alike letters of other alphabets are left alone (docs/decisions/0028). The browser mirrors this file;
+characters. Look-alike letters of other alphabets stay unchanged (docs/decisions/0028). The browser mirrors this file;
 shared cases: tests/conformance/sanitize.json.
 """
 
@@ -24,7 +24,7 @@ _HIDDEN = re.compile(
 _BLANK = " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u3000"
 _OPEN = r"\[{<［｛＜"
 _CLOSE = r"\]}>］｝＞"
-# Text in brackets. A match starts where a run of brackets starts, so that a long run is not tried from each position.
+# Text in brackets. A match must start at the first bracket of a run. Otherwise a long run would take quadratic time.
 _BRACKETED = re.compile(f"(?<![{_OPEN}])[{_OPEN}]+([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]+")
 # An unclosed header at the start of a line, or a header that contains brackets.
 _UNCLOSED = re.compile(
@@ -44,8 +44,8 @@ _HEADERS = frozenset(
         "availabletools",
     ],
 )
-MAX_HEADER_LETTERS = 60  # a longer text is a sentence in brackets
-# Control tokens of chat templates, spelled exactly: a tokenizer parses them anywhere in a text.
+MAX_HEADER_LETTERS = 60  # a longer text in brackets is a sentence, not a header
+# Control tokens of chat templates. They match without `fold`, because a tokenizer parses only their exact spelling.
 _ANGLE_TOKEN = re.compile(
     "/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|(?:seed|minimax):[a-z_]+|sep|eoh|eoa|_bot|_end"
     "|(?:SPECIAL_|extra_id_|reserved_|unused)[0-9]+|(?:BOS|EOS|EOP)_TOKEN)"
@@ -83,7 +83,7 @@ def sanitize_line(text: str) -> str:
 
 
 def join_lines(text: str) -> str:
-    """Replace line feeds and tabs by spaces."""
+    """Replace line feeds and tabs with spaces."""
     return re.sub("[\n\t]+", " ", text)
 
 

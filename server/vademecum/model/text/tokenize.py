@@ -19,7 +19,7 @@ from vademecum.model.text.unicode14 import (
     split_ascii,
 )
 
-# Longer "words" are base64 or parts of URLs; the first 64 characters are enough to find them.
+# The maximum length of a term. Longer "words" are base64 or parts of URLs; 64 characters are enough to find them.
 MAX_TERM_LENGTH = 64
 
 # Folding drops accents that can be omitted without making another word (diacritics of Latin, Greek and Cyrillic, Hebrew
@@ -87,7 +87,8 @@ def _fold_assigned(text: str) -> str:
     plain = _DROPPED.sub("", unicodedata.normalize("NFKD", text)).lower()
     plain = _DROPPED.sub("", plain)  # lower() may add a mark
     plain = plain.translate(_RESPELLED) if _HAS_RESPELLED.search(plain) else plain
-    # Limited again, because a dropped character may have separated two runs of marks. Composed, because NFKD splits Hangul.
+    # Limit runs again, because a dropped character may have separated two runs of marks. Compose, because NFKD splits
+    # Hangul.
     return unicodedata.normalize("NFKC", limit_mark_runs(plain))
 
 
@@ -119,7 +120,7 @@ def tokenize_query(text: str) -> list[str]:
 def stem(word: str) -> str:
     """Return an English word without its common endings: plural, -ing, -ed, -ly, a final e; a final y becomes i.
 
-    The rule is crude but the same for queries and texts, so a wrong cut costs little in other languages.
+    The rule is crude, but queries and texts are stemmed alike, so a wrong cut in another language does little harm.
     """
     if not _STEMMABLE.fullmatch(word):
         return word
@@ -175,7 +176,7 @@ def _runs(compound: str) -> Iterator[tuple[str, bool]]:
 def _compound_terms(compound: str) -> Sequence[str]:
     if compound.isascii() or not _HAS_DENSE.search(compound):
         return _compound_stems(compound)
-    # Not cached: dense compounds seldom repeat, and each has many terms.
+    # Do not cache these terms: dense compounds seldom repeat, and each has many terms.
     return [
         term
         for run, is_dense in _runs(compound)

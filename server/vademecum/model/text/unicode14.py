@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 T = TypeVar("T")
-MAX_CACHED_LENGTH = 32  # characters of a text that is cached
+MAX_CACHED_LENGTH = 32  # maximum length in characters of a text whose result is cached
 
 MARKS = (
     "300-36f 483-489 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 6ea-6ed 711 "
@@ -126,7 +126,7 @@ def class_body(ranges: str) -> str:
 
 
 def regex_for_ranges(ranges: str) -> str:
-    """Return a regular expression for one character of the ranges, written as the complement of all others.
+    """Return a regular expression that matches one character of the ranges, as the complement of all other characters.
 
     Python tests the ranges of a class above U+FFFF one by one before it rejects a character. Most characters are
     rejected, so the complement is faster.
@@ -159,7 +159,7 @@ def map_assigned(text: str, change: Callable[[str], str]) -> str:
 
 
 def blank_unassigned(text: str) -> str:
-    """Replace runs of unassigned characters by a space."""
+    """Replace each run of unassigned characters with a space."""
     return _UNASSIGNED.sub(" ", text)
 
 
@@ -170,9 +170,10 @@ def cache_short_texts(function: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def split_ascii(text: str) -> list[str]:
-    """Split a text into pieces, alternately ASCII and not, starting with ASCII. Each can be composed and folded alone.
+    """Split a text into pieces that can be composed and folded separately: alternately ASCII and not, ASCII first.
 
-    A mark composes with the character before it, so the last character before a non-ASCII piece belongs to that piece.
+    A mark composes with the character before it, so the last ASCII character before a non-ASCII run belongs to that
+    piece.
     """
     pieces = _NON_ASCII.split(text)
     for at in range(1, len(pieces), 2):

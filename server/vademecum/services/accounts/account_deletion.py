@@ -1,4 +1,4 @@
-"""Delete accounts and erase their data. A deletion that a server stop interrupts is finished at the next start."""
+"""Delete accounts and erase their data. If the server stops during a deletion, the next start completes it."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class AccountDeletion:
         """Delete an account and erase all its data: secrets, records, indexes and ledger. Its streams are closed.
 
         Running requests of the account end first and no new one starts, so a device that is writing cannot recreate its
-        folder. Raises NotFound if the account was deleted meanwhile, Conflict if no administrator would remain, and
-        Broken if nothing but spooled agent events could not be erased.
+        folder. Raises NotFound if the account has already been deleted, Conflict if no administrator would remain, and
+        Broken if everything except spooled agent events was erased.
         """
         await self._accounts.block(account.id, self._record)
         self.queue.schedule(account.id)  # the marker file of the job survives a crash
@@ -79,7 +79,7 @@ class AccountDeletion:
     async def _run(self, account_id: str) -> None:
         """Erase what remains of a deleted account: its folder, and its row and email in the accounts file."""
         if account_id not in read_deleted_ids(self._data):
-            return  # a marker file alone must not cause the erasure of an account
+            return  # a marker file alone must not erase an account that is not listed as deleted
         if account_id in self._accounts.accounts:  # the server crashed before the account's row was deleted
             await self._accounts.remove_account(account_id)
         try:
@@ -96,16 +96,16 @@ class AccountDeletion:
         self._background_jobs.cancel_all(account_id)  # again, because the last commits scheduled more jobs
 
     async def resume(self) -> None:
-        """Finish the deletions that a stop interrupted. The server calls this at its start, before ingesting the spool.
+        """Complete the deletions that a server stop interrupted. Called at startup, before events are ingested.
 
-        Data that cannot be erased now does not prevent the start. Its erasure is retried, and `vademecum doctor` lists
-        it.
+        Startup continues even if some data cannot be erased now. The erasure is retried, and `vademecum doctor` lists
+        the data.
         """
         deleted = read_deleted_accounts(self._data)
         if deleted.problem:
             _log.error("the list of deleted accounts is unreadable", why=deleted.problem)
         erased = [account_id for account_id in deleted.digests if await self._erase_or_log(account_id)]
-        # A stop between the deletion of a row and its erasure leaves an email in the accounts file.
+        # After a stop between the deletion of an account's row and its erasure, the file still contains the email.
         if deleted.digests and await self._rewrite_or_log():
             for account_id in erased:
                 self.queue.cancel(account_id)

@@ -83,7 +83,7 @@ class AccountService:
         """Create an account.
 
         Raises BadRequest for an invalid email or password, Conflict for an email in use, and Broken if agent events
-        wait for this email and the list of deleted accounts is unreadable.
+        wait for this email while the list of deleted accounts is unreadable.
         """
         try:
             email = check_email(email)

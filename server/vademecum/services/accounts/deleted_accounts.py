@@ -1,6 +1,6 @@
-"""Keep the list of deleted accounts. No restore brings them back, and events that agents still write are deleted.
+"""Keep the list of deleted accounts, so that no restore brings them back and late events of their agents are deleted.
 
-A line holds the id of an account and a digest of its email, keyed by the id. The email itself is not stored. If the
+A line contains the id of an account and a digest of its email, keyed by the id. The email itself is not stored. If the
 list is unreadable, existing accounts are served, and actions that could bring back a deleted account raise Broken until
 an administrator repairs the list.
 """
@@ -23,21 +23,21 @@ from vademecum.model.records.accounts import email_key
 
 # Lines of earlier versions have no digest. An id must not be a path such as `..`, because its folder is erased.
 _LINE = re.compile(r"([0-9A-Za-z_-]+)(?: ([0-9a-f]{32}))?")
-LINE_MAX = 71  # bytes of a line with both line ends; an incomplete line after a crash is not longer
+LINE_MAX = 71  # maximum length in bytes of a complete line, with both line ends
 
 
 @dataclass(frozen=True)
 class DeletedAccounts:
     """The deleted accounts.
 
-    `digests`: digests of emails by account id. `problem`: why the list may be incomplete, or "".
+    `digests`: maps account ids to digests of emails. `problem`: why the list may be incomplete, or "".
     """
 
     digests: dict[str, str]
     problem: str
 
     def contains(self, email: str) -> bool:
-        """Return whether an account with this email was deleted. A new account may have the same email now.
+        """Return whether an account with this email was deleted, even if a new account has the same email now.
 
         Raises Broken if the list may be incomplete and does not contain the email.
         """
@@ -47,7 +47,7 @@ class DeletedAccounts:
         return is_listed
 
     def email_of(self, account_id: str, emails: Iterable[str]) -> str | None:
-        """Return the one of these emails that the account had, or None."""
+        """Return the email that the account had if it is one of `emails`, or None."""
         digest = self.digests.get(account_id)
         return next((email for email in emails if digest and _digest(account_id, email) == digest), None)
 
@@ -60,7 +60,7 @@ def record_deletion(data: Path, account_id: str, email: str) -> None:
     """Append an account to the list and sync the list to disk. If this raises an error, nothing is recorded."""
     path = deleted_accounts_file(data)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The leading line end separates this line from an incomplete line that a crash may have left.
+    # The leading line end separates the line from an incomplete line that a crash may have left in the file.
     line = f"\n{account_id} {_digest(account_id, email)}\n".encode()
     with path.open("ab", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)

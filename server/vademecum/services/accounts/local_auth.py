@@ -1,8 +1,8 @@
 """Authenticate local commands, which act for a user through the running server.
 
-The server writes `<data>/server.json` (mode 0600) with its address and a new secret at each start. Anyone who can read
-the data folder can read the records anyway, so the secret gives no further access. The server accepts the secret only
-from the same machine.
+At each start, the server writes `<data>/server.json` (mode 0600) with its address and a new secret. The secret gives no
+further access to anyone who can read the data folder, because they can already read the records. The server accepts the
+secret only from the same machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def publish(data: Path, server: ServerInfo) -> None:
 
 
 def withdraw(data: Path) -> None:
-    """Delete the `server.json` of an earlier start. Raises Broken if it cannot be deleted."""
+    """Delete `server.json` if it exists. Raises Broken if it cannot be deleted."""
     with _writing(data):
         path(data).unlink(missing_ok=True)
 

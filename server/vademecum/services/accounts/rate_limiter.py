@@ -1,7 +1,7 @@
-"""Limit request rates with a token bucket per account or address and kind of request.
+"""Limit request rates with a token bucket for each kind of request of each account or address.
 
-A bucket holds the requests of a minute and fills evenly. Each wrong password doubles the delay before the next attempt,
-up to a minute, for its address, its account and its known browser. `clock` is monotonic.
+A full bucket allows the requests of one minute, and it refills at a constant rate. The limiter also delays sign-ins:
+each wrong password doubles the delay before the next attempt, up to a minute. `clock` is monotonic.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from vademecum.settings import Rates
 BUCKETS_MAX = 50_000
 CROWDED_MAX = 100  # the maximum number of addresses in `crowded`
 DELAY_MAX_S = 60.0
-FAILURES_FREE = 2  # failures of an address without a delay
-FORGET_FAILURES_S = 3600.0  # time after its delay at which a failure is forgotten
+FAILURES_FREE = 2  # how many failures of an address cause no delay
+FORGET_FAILURES_S = 3600.0  # how long after the end of the last delay failures are forgotten
 
 
 class RateLimiter:
@@ -29,10 +29,10 @@ class RateLimiter:
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     def take(self, kind: str, key: str, factor: int = 1) -> None:
-        """Take one request of this kind from the bucket of `key`. Raises RateLimited if it is empty.
+        """Take one request of this kind from the bucket of `key`. Raises RateLimited if the bucket is empty.
 
-        `factor`: multiplies the budget of an address that many people may share. Addresses that needed the larger
-        budget are added to `crowded`.
+        `factor`: multiplies the limit of an address that many people may share. Addresses that exceed the limit of a
+        single person are added to `crowded`.
         """
         base_rate: int = getattr(self._rates, kind)
         per_minute = base_rate * factor
@@ -63,7 +63,7 @@ class RateLimiter:
             )
 
     def record_failure(self, key: str, free: int = FAILURES_FREE) -> int:
-        """Count a failure. Return the number of failures. After `free` failures, each further one doubles the delay."""
+        """Count a failed sign-in. Return the number of failures. After `free` failures, each one doubles the delay."""
         now = self._clock()
         count, until = self._failures.pop(key, (0, now))
         count = 1 if now - until > FORGET_FAILURES_S else count + 1

@@ -33,8 +33,8 @@ LINK_MINUTES = 15
 COOKIE_S = 90 * DAY_S
 DEVICE_S = 365 * DAY_S
 DEVICES_MAX = 20  # the maximum number of known browsers of an account
-DEVICE_FAILURES_MAX = 10  # wrong passwords after which a known browser becomes unknown
-ACCOUNT_FAILURES_FREE = 5  # wrong passwords for an account that cause no delay, from unknown browsers
+DEVICE_FAILURES_MAX = 10  # how many wrong passwords make a known browser unknown
+ACCOUNT_FAILURES_FREE = 5  # how many wrong passwords for one account from unknown browsers cause no delay
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
 _log = structlog.get_logger("vademecum.sign_in")
@@ -91,7 +91,8 @@ class SignIn:
             if not self._tokens.is_valid(link):
                 raise expired
 
-        # The event loop does not run between these two calls, so a concurrent request with the link finds it revoked.
+        # No other request runs between these two calls, and `revoke_tokens` revokes the link in memory at once. So a
+        # concurrent request with the same link is rejected.
         cookie = await self.create_session(self._accounts.accounts[link.account_id], check)
         await self._accounts.revoke_tokens([link])
         return cookie
@@ -111,7 +112,7 @@ class SignIn:
             return False
         try:
             return await self._accounts.extend_token(session, later(self._clock(), COOKIE_S))
-        except Exception as error:  # the request itself succeeded, and the next one tries again
+        except Exception as error:  # only log it: the request itself succeeded, and the next one tries again
             _log.error("cannot extend a session", exc_info=error)
             return False
 
@@ -122,12 +123,12 @@ class SignIn:
         """Limit and count one password attempt: by address, by account, and by both together. Raises RateLimited.
 
         `is_shared`: many people may have this address, because a proxy hides their own. Failures from a shared address
-        delay no other accounts.
+        delay only the account that they concern. `device`: the token of a browser that has signed in before.
 
         Attempts of a browser that has signed in to this account before (`device`) are counted separately, so that
         nobody can lock the user out by guessing passwords. Keys contain digests of emails, which have a fixed length.
         """
-        if current_user.get() == SERVER:  # nobody is signed in, so threads are shared fairly by address
+        if current_user.get() == SERVER:  # nobody is signed in, so share the threads fairly among addresses
             current_user.set(f"address {address}")
         account = self._accounts.by_email(email)
         account_key = f"account {digest(email_key(email))}"
@@ -135,7 +136,7 @@ class SignIn:
             async with self._device_attempt(device):
                 yield
             return
-        # A known browser of another account. The rate limit by address has not counted this request yet.
+        # The browser is known for another account only. Such requests have not been counted by address before.
         if device is not None:
             self._rate_limiter.take("sign_in", address)
         self._rate_limiter.take("sign_in", f"{address} {account_key}")
@@ -168,7 +169,7 @@ class SignIn:
     async def remember_device(self, session: Token) -> str:
         """Make the browser of this session a known browser, and return the secret of its device token.
 
-        The oldest known browsers beyond DEVICES_MAX are forgotten.
+        Beyond DEVICES_MAX known browsers of an account, the oldest ones become unknown.
         """
         account = self._accounts.accounts[session.account_id]
         secret = await self._tokens.issue(
@@ -201,7 +202,7 @@ class SignIn:
         return cookie
 
     async def _rehash(self, account: Account, check: AccountCheck, password: str) -> None:
-        """Replace the hash of the password as typed by a hash of its normalized form. Sessions stay valid."""
+        """Replace the hash of the typed password with a hash of the normalized password. Sessions stay valid."""
 
         def change(current: Account) -> Account:
             check(current)
@@ -210,13 +211,13 @@ class SignIn:
         try:
             password_hash = await hash_password(password)
             await self._accounts.change_account(account.id, change)
-        except Exception as error:  # the user is signed in, and the next sign-in tries again
+        except Exception as error:  # only log it: the user is signed in, and the next sign-in tries again
             _log.error("cannot rehash a password", exc_info=error)
 
     async def change_password(
         self, account: Account, current_password: str | None, new: str, keep: Token | None
     ) -> None:
-        """Set a password and sign out every other browser of the account, except `keep`.
+        """Set a password and sign out every browser of the account except the one with the session `keep`.
 
         Raises Forbidden if `current_password` is wrong.
         """
@@ -228,7 +229,7 @@ class SignIn:
         def check(current: Account) -> None:  # the password may have changed during the hashing
             if current.password != stored:
                 raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
-            if keep is not None:  # comparing passwords misses a reset of an account that had no password
+            if keep is not None:  # detects a reset of an account without a password, whose hash stays None
                 self._tokens.check_valid(keep)
 
         await self.set_password_hash(account.id, password_hash, check, keep)
@@ -240,9 +241,9 @@ class SignIn:
         check: AccountCheck = lambda _: None,
         keep: Token | None = None,
     ) -> Account:
-        """Set the password and revoke all sessions and links of the account except `keep`, in one commit.
+        """Set the password and revoke all tokens of the account except `keep` and API tokens, in one commit.
 
-        The streams of revoked sessions end. `check` may raise an error, and then nothing changes.
+        The streams of revoked sessions end. If `check` raises an error, nothing changes.
         """
 
         def change(current: Account) -> Account:

@@ -46,10 +46,10 @@ def info(token: Token) -> TokenInfo:
 
 
 def check_may_create_credentials(token: Token, alternative: str) -> None:
-    """Raise Forbidden for an API token, because a credential created with a stolen token would outlive its revocation.
+    """Raise Forbidden for an API token. A credential created with a stolen token would outlive the token's revocation.
 
     `alternative`: a sentence about another way to create the credential. Local commands may create credentials, because
-    they can read the data folder anyway. Their own credential is not stored.
+    they can read the data folder anyway. Their token has no hash, because it is not stored.
     """
     if token.kind == "api" and token.hash:
         raise Forbidden(
@@ -98,7 +98,8 @@ class TokenService:
     ) -> str:
         """Store a new token and return its secret, which cannot be read again.
 
-        `check` runs in the transaction and may raise. Raises Conflict if the account has `max_count` tokens of this kind.
+        `check` runs in the transaction and may raise an error. Raises Conflict if the account has `max_count` tokens of
+        this kind.
         """
         secret = secrets.token_urlsafe(32)
         token = Token(new_id(), account.id, kind, name, digest(secret), self._clock(), expires_at)
@@ -108,7 +109,8 @@ class TokenService:
     async def create_api_token(self, account: Account, name: str, requested_by: Token) -> str:
         """Return the secret of a new API token.
 
-        Raises Conflict if the account has too many, Forbidden if an API token requests it, and SignedOut.
+        Raises Conflict if the account has too many tokens, Forbidden if an API token made the request, and SignedOut if
+        the token of the request is no longer valid.
         """
         check_may_create_credentials(
             requested_by,
@@ -138,7 +140,7 @@ class TokenService:
         try:
             yield
         finally:
-            stop.set()  # the task is not canceled, because tokens removed from memory must also leave the file
+            stop.set()  # instead of a cancellation, so that tokens removed from memory are also removed from the file
             await task
 
     async def _purge_daily(self, stop: asyncio.Event) -> None:
@@ -151,11 +153,11 @@ class TokenService:
     async def _purge_or_log(self) -> None:
         try:
             await self.purge_expired()
-        except Exception as error:  # expired tokens are invalid anyway, and maintenance repairs the file
+        except Exception as error:  # only log it: expired tokens are invalid anyway, and `repair_file` runs later
             _log.error("cannot purge expired tokens", exc_info=error)
 
     async def purge_expired(self) -> None:
-        """Purge the sessions and links that have expired."""
+        """Purge all tokens that have expired."""
         now = self._clock()
         await self._accounts.revoke_tokens(
             t

@@ -69,7 +69,7 @@ async def list_session_activity(store: UserStore, scope: MemoryScope) -> list[Se
 async def _count_by(
     store: UserStore, scope: MemoryScope, group_of: Callable[[str, ListEntry], str | None]
 ) -> Mapping[str, Activity]:
-    """Group observations by `group_of(key, entry)`, leaving out those for which it returns None."""
+    """Count observations by the group that `group_of(key, entry)` returns. Omit observations with the group None."""
     entries = await read_list_entries(store, await list_scoped_keys(store, scope, "observations"))
     return await asyncio.to_thread(_count, [(group_of(key, entry), entry) for key, entry in entries.items()])
 

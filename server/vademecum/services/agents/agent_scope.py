@@ -1,4 +1,4 @@
-"""Resolve the scope of an agent's request: one project, or all projects if the request says so."""
+"""Resolve the scope of an agent's request: one project, or all projects if the request selects them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _named_project = msgspec.json.Decoder(NamedProject)
 
 
 async def resolve_agent_scope(store: UserStore, project: ProjectSelector) -> ResolvedScope:
-    """Resolve an id or name; None or `*` means all projects.
+    """Resolve the id or name of a project; None or `*` means all projects.
 
-    Raises BadRequest if no project is given, NotFound for an unknown project, and Conflict for a name of several
-    projects.
+    Raises BadRequest if no project is given, NotFound for an unknown project, and Conflict if several projects have the
+    name.
     """
     if project is msgspec.UNSET:
         raise BadRequest("Name the project: `project` is its id or name, or `*` for all projects.")

@@ -18,7 +18,7 @@ from vademecum.services.models.active_model import Inference
 from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.pagination import ListEntry, read_list_entries
 
-ENTRIES_MAX = 300  # as many short entries fill a large budget
+ENTRIES_MAX = 300  # even short entries of this number fill a large budget
 
 
 class AgentBriefing(msgspec.Struct, frozen=True):

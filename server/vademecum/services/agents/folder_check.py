@@ -1,7 +1,7 @@
 """Check whether the folders of claims still exist on this machine.
 
-A folder may lie on a disk that does not answer, and a transaction that waited for it would delay all writes of its user.
-So folders are checked before the transaction, in a thread of their own, and for a bounded time.
+A folder may be on a disk that does not respond, and a transaction that waited for it would delay all writes of its
+user. So folders are checked before the transaction, in a separate thread, and for a bounded time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.secrets import HIDDEN
 
 CHECK_S = 1.0  # the time limit for checking all folders of one transaction
-UNKNOWN_MACHINE = ""  # the machine was not reported, or several machines reported the folder
+UNKNOWN_MACHINE = ""  # no machine was reported, or several machines reported the folder
 
 
 class FolderLocation(NamedTuple):
@@ -27,9 +27,9 @@ class FolderLocation(NamedTuple):
 
 
 class FolderAccess(NamedTuple):
-    """The information about folders of this machine that a caller may receive.
+    """What a caller may know about the folders of this machine.
 
-    `is_local`: the caller is a command on this machine. `missing`: folders that were checked and do not exist.
+    `is_local`: the caller is a command on this machine. `missing`: the checked folders that do not exist.
     """
 
     is_local: bool
@@ -42,7 +42,7 @@ class FolderAccess(NamedTuple):
 
 LOCAL = FolderAccess(is_local=True)
 REMOTE = FolderAccess(is_local=False)
-# A separate thread and not asyncio's threads, because a check that hangs must not delay other work.
+# Not a thread of asyncio, because a check that hangs must not delay other work.
 _executor = ThreadPoolExecutor(1, "folder-check")
 _running_checks: set[Future[frozenset[FolderLocation]]] = set()
 
@@ -52,7 +52,7 @@ def location_of(claim: Json) -> FolderLocation:
 
 
 async def find_missing(locations: Collection[FolderLocation]) -> frozenset[FolderLocation]:
-    """Return the folders that do not exist. Return none after a timeout, because uncertain claims must not move."""
+    """Return the folders that do not exist. After a timeout, return none of them, so that no claim moves by mistake."""
     check = _executor.submit(_find_missing, locations)
     _running_checks.add(check)
     check.add_done_callback(_running_checks.discard)
@@ -73,7 +73,7 @@ def _find_missing(locations: Collection[FolderLocation]) -> frozenset[FolderLoca
 
 
 def is_missing(location: FolderLocation, this_machine: str) -> bool:
-    """Return whether only this machine has reported the folder and the folder does not exist. In doubt return False."""
+    """Return whether only this machine has reported the folder and the folder is missing. If unsure, return False."""
     if location.machine != this_machine or HIDDEN in location.root:
         return False
     try:

@@ -26,7 +26,7 @@ from vademecum.services.sync import row_operations
 from vademecum.services.sync.pagination import ListEntry, Page, PageRequest, list_newest, sort_by_time
 
 OBSERVATIONS = "observations"
-NAME_MAX = 255  # characters of a session's and a tool's name
+NAME_MAX = 255  # maximum length in characters of a session's name and of a tool's name
 
 
 class FoundRows(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ async def ingest_events(
     limits: Limits,
     access: folder_check.FolderAccess,
 ) -> int:
-    """Store events in one transaction. Return the number of new events. If this raises LimitReached, none is stored."""
+    """Store events in one transaction. Return the number of new events. Raises LimitReached, storing none of them."""
     redacted = await asyncio.to_thread(lambda: [redact_event(event) for event in events])
     async with users.open(user_id) as store:
         access = await project_claims.check_folders(store, access, (event.project for event in redacted))
@@ -78,10 +78,10 @@ def store_events(
     new_by_id: dict[str, Event] = {}
     for event in events:
         if event.id not in ingested:
-            # Limit the time to now, because events from a clock that is ahead would stay the newest.
+            # Limit the time to now. Otherwise an event from a fast clock would count as the newest for a long time.
             new_by_id.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, tx.now)))
     claims = project_claims.Claims(tx, limits, access)
-    # Events from before the user forgot everything are refused. Their ids are not stored, since they are always refused.
+    # Drop events from before the user forgot everything. Their ids need not be stored, because they are always dropped.
     new_events = [event for event in new_by_id.values() if event.at > tx.meta.forgotten_at]
     for event in sorted(new_events, key=lambda event: (event.at, event.id)):
         _store_event(tx, event, claims.resolve_project(event.project), limits)
@@ -98,13 +98,13 @@ def _store_event(tx: Transaction, event: Event, project_id: str, limits: Limits)
 
 
 def put_observation(tx: Transaction, before: Json | None, row: Json, limits: Limits) -> None:
-    """Store a row in place of `before`. Raises LimitReached if it exceeds the account's limits."""
+    """Store the observation `row` in place of `before`. Raises LimitReached if `row` exceeds the account's limits."""
     key, body = observation_key(row["id"]), msgspec.json.encode(row)
     growth = tx.measure_growth(key, row, body)
     violation = check_quota(OBSERVATIONS, before, row, growth, len(body), tx.totals.usage, limits)
     if violation is not None:
         raise LimitReached(violation.message_for_api, code=violation.code)
-    # A repetition with the same content leaves no old text on the disk to erase.
+    # After a repetition with the same content, there is no old text to erase from the disk.
     same_text = before is not None and before["content"] == row["content"]
     tx.put(key, row, body, same_text=same_text)
 

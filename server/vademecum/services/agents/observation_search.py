@@ -23,8 +23,8 @@ KINDS: frozenset[Kind] = frozenset({"observations", "memories"})
 class Filter(msgspec.Struct, frozen=True):
     """The filters of a search.
 
-    `path`: a file, or a folder with everything below it. `before`: the observation was first made before this time.
-    `after`: it was last repeated after this time.
+    `path`: a file, or a folder with everything below it. `before`: only rows that were created before this time.
+    `after`: only rows that were last changed or repeated after this time.
     """
 
     kind: ObservationKind | None = None

@@ -1,11 +1,11 @@
-"""Resolve folders to projects by claims. A claim is a row of `roots`: the project of a folder (root) with a given name.
+"""Resolve folders to projects by claims. A claim is a row of `roots` that assigns a named folder (root) to a project.
 
 A name proves nothing, because the author of a repository chooses its name and the content of its `.vademecum.toml`. So a
 new folder becomes a project of its own. If its name is already taken, the two projects stay separate and the user gets
 a notice, until the user joins them (`vademecum claim`, or a merge). On one machine a root has one name at a time, and
 can return to a former name. A moved folder keeps its project if only this machine claimed the old root and the old root
-no longer exists. Whether a folder of another computer or container exists is unknown. The same name and root on two
-machines is one claim.
+no longer exists. The server cannot check folders of other computers or containers. Two machines that report the same
+name and root share one claim.
 """
 
 from __future__ import annotations
@@ -41,15 +41,18 @@ from vademecum.services.memory import projects
 from vademecum.services.sync import row_operations
 from vademecum.services.sync.batches import list_live_keys, read_batches
 
-CLAIMS_MAX = 1000  # claims of an account; beyond that, the least recently used claim is deleted
-CONFLICTS_MAX = 3  # name conflicts that a notice describes
+CLAIMS_MAX = 1000  # the maximum per account; a new claim beyond it replaces the least recently used one
+CONFLICTS_MAX = 3  # the maximum number of name conflicts that a notice describes
 MORE_CONFLICTS = "Other folders have name conflicts, too."
 
 
 async def check_folders(
     store: UserStore, access: FolderAccess, identities: Iterable[Identity]
 ) -> FolderAccess:
-    """Check, before a transaction, the folders whose claims these identities could take over."""
+    """Check the folders whose claims these identities could take over. Call this before the transaction.
+
+    Return `access` with the missing folders.
+    """
     if not access.is_local:
         return access
     wanted = set(identities)
@@ -66,7 +69,7 @@ def find_identities(
 
 
 class _NamedRow(NamedTuple):
-    """A row, and its name in the form in which names are compared."""
+    """A row and its name, normalized for comparisons."""
 
     row: Json
     comparable_name: str
@@ -110,7 +113,11 @@ class Claims:
         return str(claim["projectId"]) if claim is not None else self._resolve_new(identity).project_id
 
     def list_locations_to_check(self, identities: set[Identity]) -> set[FolderLocation]:
-        """Return the folders to check for identities without a claim: those of rival claims and their own."""
+        """Return the folders that must be checked before identities without a claim can get one.
+
+        These are the folders of rival claims. If several identities have no claim, their own folders are added, because
+        the claim of one may be a rival of another.
+        """
         normalized = map(self._normalize, identities)
         unclaimed = [identity for identity in normalized if self._find_claim(identity)[1] is None]
         locations = {location_of(claim) for identity in unclaimed for claim in self._find_rivals(identity)}
@@ -135,7 +142,7 @@ class Claims:
             is_changed = any(claim.get(name) != value for name, value in fields.items())
             if not is_changed and claim["updatedAt"][:10] >= self._tx.now[:10]:
                 return str(claim["projectId"])
-            # At most once a day. CLAIMS_MAX needs the time of the last use.
+            # Store the time of the last use, at most once a day. CLAIMS_MAX needs it.
             fields["updatedAt"] = max(self._tx.now, claim["updatedAt"])
         self._project_ids.clear()
         self._mark_former_names(root_id, identity)
@@ -179,7 +186,7 @@ class Claims:
         return _Resolution(self._find_project_by_name(name), name)
 
     def _find_rivals(self, identity: Identity) -> list[Json]:
-        """Return other roots' claims on this name, or on a project of this name, oldest first."""
+        """Return the claims of other roots that have this name or belong to a project with this name, oldest first."""
         wanted = _comparable(identity.name)
         rivals = [
             claim.row
@@ -229,7 +236,7 @@ class Claims:
 
 
 def _eviction_order(claim: Json) -> tuple[bool, str, str]:
-    """Return the sort key for deleting claims: former names first, then the least recently used claim."""
+    """Return the sort key by which excess claims are deleted: former names first, then the least recently used."""
     return not claim.get("former"), claim["updatedAt"], claim["id"]
 
 
@@ -257,7 +264,7 @@ async def build_notice(store: UserStore, project_id: str) -> str | None:
 
 
 async def build_notices(store: UserStore, project_id: str | None = None) -> dict[str, str]:
-    """Return the notices by project id, for all projects or only for one."""
+    """Map project ids to notices, for all projects or, with `project_id`, for one."""
     roots, named = await _read_bodies(store, "roots"), await _read_bodies(store, "projects")
     return await asyncio.to_thread(_build_notices, roots, named, project_id)
 
@@ -297,9 +304,9 @@ def _join_conflicts(messages: list[str]) -> str:
 
 
 def _describe_folder_conflicts(own: Sequence[Root], claims: Iterable[Root]) -> list[str]:
-    """Describe conflicts of one project's claims with other projects' claims of the same name.
+    """Describe the conflicts between claims of one project and claims of other projects with the same name.
 
-    Stops after CONFLICTS_MAX + 1, because there may be half a million pairs.
+    Return at most CONFLICTS_MAX + 1 descriptions, because there may be half a million pairs.
     """
     most = CONFLICTS_MAX + 1
     others = list(islice((claim for claim in claims if claim.project_id != own[0].project_id), most))
@@ -320,7 +327,7 @@ def _describe_pair(older: Root, newer: Root) -> str:
 def _describe_project_conflicts(
     own: Iterable[Root], project: NamedProject | None, unclaimed: NamedProject
 ) -> list[str]:
-    """Describe folders that were kept apart from an existing project without a folder of this name."""
+    """Describe folders that were kept apart from `unclaimed`, a project that has the same name and no folder."""
     return [
         f"The folder {sanitize_line(claim.root)} has the same name as the existing project “{sanitize_line(unclaimed.name)}”. "
         f"They are kept apart. {_advice(sanitize_line(claim.root))}"

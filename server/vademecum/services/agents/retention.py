@@ -1,7 +1,8 @@
 """Delete observations after their retention period, which depends on the kind. Pinned ones and decisions are kept.
 
-The job runs daily for each user with observations. Expired rows are deleted and erased like other rows. Devices have no
-copy of observations, so the tombstones are purged a day later. Otherwise agents would accumulate too many tombstones.
+The job runs daily for each user with observations. Expired rows are deleted and erased like all deleted rows. Their
+tombstones are purged a day later, because they would accumulate and devices, which have no observations, do not need
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 INTERVAL_S = 86_400.0
 START_DELAY_S = 60.0  # the delay of the first run after the server's start
 EVENT_ID_DAYS = 30.0  # how long ids of ingested events are kept; spool files are ingested much sooner
-BATCH = 500  # rows per commit
+BATCH = 500  # how many rows are deleted or purged in one commit
 Tombstones = list[tuple[str, RowHead]]
 
 
@@ -60,7 +61,7 @@ class Retention:
         self._schedule = schedule
 
     async def run(self, user_id: str) -> None:
-        # Ingest first, because the event ids that identify leftover spool files expire below.
+        # Ingest first, because event ids expire below. A leftover file with an expired id would be ingested twice.
         await self._spool.ingest_all()
         now = self._clock()
         tombstones = await self._find_indexed_tombstones(user_id)
@@ -81,13 +82,13 @@ class Retention:
         async with self._users.open(user_id) as store:
             tombstones = await _find_tombstones(store)
         if tombstones:
-            await self._update_index(user_id)  # outside the `with` block, because it opens the store too
+            await self._update_index(user_id)  # outside the `with` block, because this call opens the store itself
         return tombstones
 
     async def _purge(self, store: UserStore, tombstones: Tombstones) -> None:
-        """Purge tombstones after the ledger lists them and no segment has an older version of their rows.
+        """Purge tombstones after the ledger lists them and no segment contains an older version of their rows.
 
-        Without a tombstone, an older version would become live again.
+        Without its tombstone, an older version would become live again.
         """
         if tombstones:
             await store.sync_ledger()
@@ -105,7 +106,7 @@ class Retention:
         return [key for key, body in batch if is_expired(msgspec.json.decode(body), now, self._kept_days)]
 
     def _delete_expired(self, keys: list[str], now: str, tx: Transaction) -> None:
-        """Delete the rows that are still expired. A row may have been pinned or repeated meanwhile."""
+        """Delete the rows that are still expired. A row may have been pinned or repeated since it was found."""
         tx.prefetch(keys)
         live = [key for key in keys if tx.row_state(key) == "live"]
         expired = [key for key in live if is_expired(tx.row(key), now, self._kept_days)]
@@ -117,7 +118,7 @@ class Retention:
 
 async def _find_tombstones(store: UserStore) -> Tombstones:
     """Return the tombstones of collections that devices do not have."""
-    rows = list(store.row_index.rows.items())  # a copy, for the thread
+    rows = list(store.row_index.rows.items())  # copied, because the index changes while the thread runs
     prefixes = tuple(f"{one.name}/" for one in store.collections.values() if not one.synced)
     return await asyncio.to_thread(
         lambda: [(key, head) for key, head in rows if head.deleted and key.startswith(prefixes)]
@@ -125,7 +126,7 @@ async def _find_tombstones(store: UserStore) -> Tombstones:
 
 
 def _purge_unchanged(tombstones: Tombstones, tx: Transaction) -> None:
-    """Purge tombstones, except those of rows that were revived meanwhile, even if they were deleted again."""
+    """Purge tombstones that have not changed since they were found. A revived row may already have a new tombstone."""
     for key, head in tombstones:
         if tx.head(key) == head:
             tx.purge(key)

@@ -2,7 +2,7 @@
 
 A file is deleted once its event is stored. If the file remains after a crash, its event is recognized by its id. Invalid
 events and events without an account are moved to `spool/rejected` and kept there for a while. Events of deleted
-accounts are deleted. Status files in each folder hold the number of waiting blocks and the reason for the wait.
+accounts are deleted. Status files in each folder contain the number of waiting blocks and the reason for the wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POLL_S = 1.0
 CLEANUP_INTERVAL_S = 3600.0
 RETRY_S = 30.0  # the wait after an error, for example if the account is full
 REQUEST_TIMEOUT_S = 2.0  # how long a request waits for the newest events
-BATCH = 200  # files read and committed together
+BATCH = 200  # how many files are read and committed together
 SEE_LOG = "The server's log says why."
 NO_ACCOUNT = "No account has this email. Its events are moved to spool/rejected."
 
@@ -70,9 +70,9 @@ class Spool:
         self._users = users
         self._limits = limits
         self._lock = asyncio.Lock()
-        self._retry_at: dict[str, float] = {}  # by folder name, a time on the monotonic clock
-        self._logged_errors: dict[str, str] = {}  # by folder name, so that each error is logged once
-        self._stuck: set[Path] = set()  # invalid files that cannot be moved, logged once
+        self._retry_at: dict[str, float] = {}  # maps folder names to times of the monotonic clock
+        self._logged_errors: dict[str, str] = {}  # maps folder names to the last error, so that it is logged only once
+        self._stuck: set[Path] = set()  # invalid files that cannot be moved; each is logged only once
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Spool]:
@@ -112,7 +112,7 @@ class Spool:
                 self._logged_errors.pop(folder.name, None)
             except Exception as error:
                 if not folder.exists():
-                    continue  # deleted meanwhile, because the user forgot everything
+                    continue  # no error: the folder was deleted, because the user forgot everything
                 self._retry_at[folder.name] = time.monotonic() + RETRY_S
                 await self._report_error(folder, error)
 
@@ -159,7 +159,7 @@ class Spool:
         for parent in self._parents():
             try:
                 spool_files.remove_folders(self._account_folders(parent, email))
-            except OSError as error:  # some folders of the account may not be listed
+            except OSError as error:  # folders of the account may be left, because `parent` cannot be listed
                 first_error = first_error or Broken(spool_files.read_error_message(parent, error))
             except Broken as error:
                 first_error = first_error or error
@@ -168,9 +168,9 @@ class Spool:
 
     @asynccontextmanager
     async def erasing_account(self, email: str) -> AsyncIterator[list[Path]]:
-        """Delete an account's events, yield while the caller erases everything else, then raise Broken if events remain.
+        """Delete an account's events. When the block has erased everything else, raise Broken if events remain.
 
-        The context manager yields the folders to check for remaining text, or none if events are known to remain.
+        Yield the folders to check for remaining text, or none if events are known to remain.
         """
         error: Broken | None = None
         try:
@@ -182,7 +182,7 @@ class Spool:
             raise error
 
     async def delete_events_of_deleted_accounts(self) -> None:
-        """Delete the events that remain because the server stopped during the deletion of an account."""
+        """Delete the remaining events of deleted accounts, for example after a server stop during a deletion."""
         async with self._lock:
             try:
                 folders = await asyncio.to_thread(self._all_folders)
@@ -243,7 +243,7 @@ class Spool:
         return self._folder, self._rejected
 
     def _account_folders(self, parent: Path, email: str) -> list[Path]:
-        """Return the folders whose names differ from the email in letter case at most. Raises OSError."""
+        """Return the folders for the email, whose names may differ from it in letter case. Raises OSError."""
         key = email_key(email)
         return [
             folder for folder in spool_files.list_user_folders(parent) if email_key(email_of(folder)) == key
@@ -281,7 +281,7 @@ class Spool:
                     await asyncio.to_thread(spool_files.remove_folders, [folder])
                 return
             if folder.name == OWNER_FOLDER:
-                return  # in a new data folder the server creates the owner account later
+                return  # keep these events: in a new data folder, the server creates the owner account later
         unreadable: list[tuple[Path, OSError]] = []
         for start in range(0, len(files), BATCH):
             async with self._lock:  # for one batch only, so that a deletion does not wait for all batches
@@ -309,9 +309,9 @@ class Spool:
         return read.unreadable
 
     async def _store(self, account: Account, batch: Sequence[_PendingEvent]) -> None:
-        """Store events and delete their files. If an event is refused, halve the batch to store the others.
+        """Store events and delete their files. If an event is refused, split the batch in halves to store the others.
 
-        Raises LimitReached at the first event for which the account has no room.
+        Raises LimitReached at the first event that exceeds a limit of the account.
         """
         try:
             events = [event for _, event in batch]
@@ -337,7 +337,7 @@ class Spool:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 path.replace(folder / path.name)
             except FileNotFoundError:
-                continue  # ingested or deleted meanwhile
+                continue  # the file has already been ingested or deleted
             except OSError as error:
                 if path not in self._stuck:
                     _log.warning("invalid agent event cannot be moved", file=path.name, error=error.strerror)

@@ -1,4 +1,4 @@
-"""Read, count, bound and delete the files of the spool."""
+"""Read, count and delete the files of the spool, and limit their number."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from vademecum.model.schema.constants import OWNER
 from vademecum.model.schema.timestamps import DAY_S
 
 T = TypeVar("T")
-FILE_MAX = 2**17  # bytes; the 8,000 characters of an event take fewer in any encoding
-WRITE_TIMEOUT_S = 60.0  # nobody is writing an unfinished file older than this
-REMOVE_ATTEMPTS = 5  # attempts to delete a folder while a hook writes into it
+FILE_MAX = 2**17  # maximum size in bytes; the 8,000 characters of an event take fewer bytes in any encoding
+WRITE_TIMEOUT_S = 60.0  # an unfinished file older than this is no longer being written
+REMOVE_ATTEMPTS = 5  # how often to try to delete a folder, because a hook may be writing into it
 REJECTED_DAYS = 30.0
 UNFINISHED_DAYS = 1.0
-FILES_MAX = 1000  # the maximum number of rejected files, and of unfinished files
+FILES_MAX = 1000  # the maximum number of rejected files and, separately, of unfinished files
 PERMISSION_ERRORS = (errno.EACCES, errno.EPERM)
 RESOURCE_ERRORS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 IRREGULAR_FILE_ERRORS = (errno.ELOOP, errno.ENXIO)  # a link or a socket, which is never an event
@@ -65,7 +65,7 @@ class WaitingEvents(NamedTuple):
 
 
 def email_of(folder: Path) -> str:
-    """Return the email that a folder is named after, in the letter case that `vademecum record` was given."""
+    """Return the email from a folder's name, in the letter case in which `vademecum record` received it."""
     return OWNER if folder.name == OWNER_FOLDER else unquote(folder.name)
 
 
@@ -130,7 +130,7 @@ def _is_being_written(path: Path) -> bool:
 
 
 def _size_and_mtime(path: Path) -> tuple[int, float]:
-    """Return size and Unix time of a file, or (0, now) if it was deleted meanwhile or cannot be inspected."""
+    """Return the size and the Unix time of a file, or (0, now) if it is missing or cannot be inspected."""
     try:
         status = path.lstat()
     except OSError:
@@ -139,7 +139,7 @@ def _size_and_mtime(path: Path) -> tuple[int, float]:
 
 
 def read_files(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadResult[T]:
-    """Read and decode files, ignoring those that were deleted meanwhile."""
+    """Read and decode files. Skip files that no longer exist."""
     result: ReadResult[T] = ReadResult([], [], [])
     for path in paths:
         try:
@@ -157,9 +157,9 @@ def read_files(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadResul
 
 
 def read_content(path: Path, *, truncate: bool = False) -> bytes:
-    """Return a file's bytes, or b"" for anything but a regular file: a pipe may never end, a link may leave the spool.
+    """Return the bytes of a regular file, or b"" for a larger file than FILE_MAX and for pipes, which may never end.
 
-    `truncate`: for a file larger than FILE_MAX, return its beginning instead of b"".
+    Raises OSError for a link, which may point out of the spool. `truncate`: return the beginning of a larger file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -173,12 +173,12 @@ def read_content(path: Path, *, truncate: bool = False) -> bytes:
 def write_status(folder: Path, reason: str = "", *, keep_reason: bool = False) -> None:
     """Write the status files of a folder: the number of waiting blocks and the reason for the wait.
 
-    `keep_reason`: write the reason even if no event waits, so that `record` prints it the next time.
+    `keep_reason`: write the reason even if no event is waiting, so that the next `record` prints it.
     """
     blocks = sum(count_blocks(_size_and_mtime(path)[0]) for path in list_events(folder))
     if blocks:
         with _open_for_update(folder / BLOCK_COUNT_FILE) as file:
-            file.truncate(blocks)  # atomic, because `record` reads the size and appends meanwhile
+            file.truncate(blocks)  # atomic, because `record` may be reading the size or appending
     else:
         (folder / BLOCK_COUNT_FILE).unlink(missing_ok=True)
     if reason and (blocks or keep_reason):
@@ -259,7 +259,7 @@ def _remove_folder(folder: Path) -> None:
     except OSError:
         if not folder.is_symlink():  # the target of a link is not part of the spool
             with suppress(OSError, Broken):
-                remove_files(list(folder.iterdir()))  # deletes as many files as possible
+                remove_files(list(folder.iterdir()))  # at least delete as many files as possible
         raise
 
 
@@ -285,7 +285,7 @@ def _is_missing(path: Path) -> bool:
 
 
 def delete_leftovers(spool: Path) -> None:
-    """Delete old rejected events and old unfinished files, and of each kind the oldest files beyond FILES_MAX.
+    """Delete old rejected events and old unfinished files. Of each kind, keep at most the newest FILES_MAX files.
 
     A program that writes invalid events must not fill the disk. Waiting events are never deleted.
     """
@@ -304,14 +304,14 @@ def delete_leftovers(spool: Path) -> None:
 
 
 def remove_empty_folders(rejected: Path) -> None:
-    """Delete the folders of users without rejected events, because each is named after an email."""
+    """Delete the empty folders of rejected events, because their names still contain emails."""
     for folder in _list_real_folder(rejected):
-        with suppress(OSError):  # the folder is not empty
+        with suppress(OSError):  # raised for a folder that is not empty
             folder.rmdir()
 
 
 def _find_excess(paths: Iterable[Path], oldest: float) -> Iterator[Path]:
-    """Yield the files written before `oldest` (Unix time), and all but the newest FILES_MAX."""
+    """Yield the files that were written before `oldest` (Unix time) or are not among the newest FILES_MAX."""
     by_age = sorted(((_size_and_mtime(path)[1], path) for path in paths), reverse=True)
     return (path for n, (written, path) in enumerate(by_age) if n >= FILES_MAX or written < oldest)
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 RETRY_AFTER_S = 5
-HEAD_START_S = 1.0  # wait for the endpoint, so that an early error is reported before the response starts
-MAX_QUEUED_EVENTS = 64  # events of one answer that wait for a slow client
+HEAD_START_S = 1.0  # how long to wait for an early error of the endpoint before the response starts
+MAX_QUEUED_EVENTS = 64  # how many events of one answer can wait for a slow client
 _log = structlog.get_logger("vademecum.answer")
 
 
@@ -114,7 +114,7 @@ class AnswerStream:
         self._events.put_nowait(event)
 
     def _queue_failure(self, task: asyncio.Task[VademecumError | None]) -> None:
-        """Queue a failure even if the queue is full, so that a stalled client cannot delay the release of the slot."""
+        """Queue a failure even if the queue is full. Otherwise a stalled client would delay the end of the task."""
         failure = _stopping_error() if task.cancelled() else task.result()
         if failure is not None:
             self._events.put_nowait(failure)
@@ -232,7 +232,7 @@ def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
     from vademecum.engines.llm.client import (
         AnswerBounds,
         Endpoint,
-    )  # imports httpx, which is needed only with an endpoint
+    )  # imported here, because it imports httpx, which only an endpoint needs
 
     bounds = AnswerBounds(
         settings.assistant_connect_s, settings.assistant_idle_timeout_s, settings.assistant_characters

@@ -53,17 +53,17 @@ from vademecum.services.models.active_model import Inference
 from vademecum.services.search.document_search import DocumentSearch, Found, Result, SearchScope
 from vademecum.services.sync.batches import list_live_children, list_live_keys, read_batches
 
-PASSAGES = 50  # the largest budget holds at most 50 short passages
+PASSAGES = 50  # how many passages to search for; the largest budget has room for at most 50 short ones
 TURNS = 200
-FACTS = 200  # the largest budget holds about 200 facts of usual length
-FACTS_TOTAL_FACTOR = 8  # the maximum total length of the facts, as a multiple of the maximum length of one
+FACTS = 200  # how many facts to select; the largest budget has room for about 200 of usual length
+FACTS_TOTAL_FACTOR = 8  # the maximum total length of the selected facts, as a multiple of the state section's length
 FALLBACK_NOTICE = "This session is in authoritative mode, which belongs to JIGGA accounts: the prompt is built for analysis mode."
 
 
 class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
     """The sources of a prompt. `search` is null if the tier has no document section, `memory` if the session is unknown.
 
-    `recalled`: the rows of memory in the prompt, in its order. `notice`: a message to the user.
+    `recalled`: the rows of memory in the prompt, in the same order. `notice`: a message to the user.
     """
 
     session_id: str
@@ -150,7 +150,7 @@ class ContextBuilder:
         return context
 
     async def with_passages(self, asker: Requester, question: Question) -> tuple[Context, list[Result]]:
-        """Return the context, and its passages in the order of the prompt. Raises the same errors as `context`."""
+        """Return the context and its passages, in the order of the prompt. Raises the same errors as `context`."""
         budget = BUDGETS[asker.tier]
         async with self._users.open(asker.user_id) as store:
             known = await _read_known(store, question, budget)
@@ -251,7 +251,8 @@ def _find_partition(store: UserStore, session_id: str) -> MemoryPartition | None
 async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]:
     """Return the most useful facts that relate to the question.
 
-    A user may have 256 MB of facts, so facts are truncated and memory holds few more than the prompt can take.
+    A user may have 256 MB of facts. So long facts are truncated, and few more facts are read into memory at a time than
+    the prompt can contain.
     """
     keys = await list_live_keys(store, "facts")
     found: list[tuple[int, Fact]] = []
@@ -265,9 +266,9 @@ async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]
 def _merge_facts(
     query: str, found: Iterable[tuple[int, Fact]], bodies: Iterable[bytes], max_length: int
 ) -> list[tuple[int, Fact]]:
-    """Return the best of the facts found so far and of the next batch.
+    """Return the best facts from those found so far and from the next batch, `bodies`.
 
-    A value longer than the whole section is cut to one character more than fits, so the prompt still omits it.
+    A value longer than the whole section is cut to one character more than fits, so that the prompt still omits it.
     """
     decoded = (_fact.decode(body) for body in bodies)
     more = (msgspec.structs.replace(fact, value=fact.value[: max_length + 1]) for fact in decoded)
@@ -279,7 +280,7 @@ def _merge_facts(
 async def _turns(
     store: UserStore, session_id: str, budget: Budget, end: TurnPosition | None
 ) -> Sequence[Turn]:
-    """Return the latest answered turns before `end`, oldest first, reading few more than the budget can take."""
+    """Return the latest answered turns before `end`, oldest first. Read few more turns than the budget can contain."""
     keys = _sort_newest_first(store, list_live_children(store, f"sessions/{session_id}", "episodes"))
     remaining = budget_chars = MAX_TOKEN_CHARS * budget.volatile
     found: list[_Episode] = []
@@ -288,7 +289,7 @@ async def _turns(
         keys = keys[len(page) :]
         async for batch in read_batches(store, page):
             turns = await asyncio.to_thread(_decode_answered, [body for _, body in batch], end)
-            # A very long turn gets at most half of the budget; the rest is for earlier turns.
+            # A very long turn uses at most half of the budget, so that earlier turns are read, too.
             remaining -= sum(
                 min(len(turn.user_message) + len(turn.ai_response), budget_chars // 2) for turn in turns
             )
@@ -331,7 +332,7 @@ def _sort_newest_first(store: UserStore, keys: Iterable[str]) -> list[str]:
 
 
 def _take_until(store: UserStore, keys: Iterable[str], remaining: int) -> list[str]:
-    """Return the first keys whose rows exceed `remaining` bytes together: at least one, at most TURNS."""
+    """Return the first keys, at most TURNS, up to the one with which their rows exceed `remaining` bytes."""
     page: list[str] = []
     size = 0
     for key in islice(keys, TURNS):

@@ -2,7 +2,7 @@
 
 The session's summary and its project's overview come first, then the results of a memory search in the session's scope.
 Each line names its date and session. A question waits for memory only for a bounded time and never fails because of it:
-if the search is late or fails, the prompt has no results and the user gets a notice.
+if the search is too slow or fails, the prompt has no results and the user gets a notice.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from vademecum.services.memory.scope import find_project_id
 from vademecum.services.sync.batches import list_live_children
 
 KINDS: frozenset[Kind] = frozenset({"episodes", "memories", "entities"})
-MAX_ROWS = 20  # rows per question; more rows would not match better
-SEARCH_TIMEOUT_S = 2.0  # seconds for the search itself, after the wait for the index
+MAX_ROWS = 20  # how many rows to recall for a question; further rows would match it less well
+SEARCH_TIMEOUT_S = 2.0  # time limit for the search itself, after the wait for the index
 TIMEOUT_NOTICE = "What is remembered could not be looked up in time: the context was made without it."
 _log = structlog.get_logger("vademecum.remind")
 
@@ -130,7 +130,7 @@ async def read_summaries(
 
 
 def parse_source(key: str) -> Source:
-    """Return the source of a prompt line, whose id is the key of its row."""
+    """Return the source of a prompt line from the line's id, which is the key of its row."""
     return Source(msgspec.convert(kind_of(key), Kind), key.partition("/")[2])
 
 
@@ -142,9 +142,9 @@ def _is_after_question(one: Recollection, memory_query: MemoryQuery) -> bool:
 
 
 def _container_key(store: UserStore, partition: MemoryPartition, one: Recollection) -> str:
-    """Return the key of the row's session, or of its project.
+    """Return the key of the row's session or, if no session is visible, of its project.
 
-    A memory's session may have moved to another project. This scope must not reveal it, so it is skipped.
+    A memory's session may have moved to another project, and a prompt of this scope must not name that session.
     """
     if one.session_id is not None:
         return SESSIONS + one.session_id
@@ -161,7 +161,7 @@ def _is_within(store: UserStore, partition: MemoryPartition, session: str) -> bo
 
 
 async def _read_labels(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:
-    """Return the label of each live session or project in a prompt."""
+    """Map the keys of the live sessions and projects among `places` to their labels in a prompt."""
     bodies = await store.read_bodies(list(dict.fromkeys(place for place in places if store.is_live(place))))
     return {place: _label(place, _container.decode(body)) for place, body in bodies.items()}
 

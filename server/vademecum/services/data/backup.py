@@ -1,7 +1,7 @@
-"""Create a verified backup: a consistent copy of accounts and records, while the server runs.
+"""Create a verified backup while the server runs: a consistent copy of accounts and records.
 
-It does not contain the indexes (derived), the models (published) and the erasure ledger (it must survive the restore of
-an older backup).
+A backup does not contain the indexes, which are derived, the models, which can be downloaded, and the erasure ledger,
+which must survive the restore of an older backup.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Damaged(msgspec.Struct):
 class BackupManifest(msgspec.Struct, rename="camel"):
     """The contents of a backup, stored in it as `backup.json`.
 
-    `files`: SHA-256 by path inside the backup. `damaged`: accounts whose records are not in the backup.
+    `files`: maps paths inside the backup to SHA-256 hashes. `damaged`: accounts whose records are not in the backup.
     """
 
     at: str
@@ -51,7 +51,7 @@ class BackupManifest(msgspec.Struct, rename="camel"):
 
 
 class NotWritableError(Broken):
-    """The disk that receives the backup failed, so no account can be copied."""
+    """The backup cannot be written to its disk, so no account can be copied."""
 
 
 class BackupService:
@@ -131,7 +131,7 @@ class BackupService:
             return
         if records.with_name(f"{RECORDS_FILE}.wal").exists():
             with suppress(Busy):  # on a full disk the write-ahead log is copied as it is
-                async with self._users.open(user_id, touches_lru=False):  # opening repairs a damaged log
+                async with self._users.open(user_id, touches_lru=False):  # repairs the log if it is damaged
                     pass
         if self._erase_queue.is_pending(user_id):  # erase first, so that deleted text is not copied
             await self._users.rewrite(user_id)
@@ -179,7 +179,7 @@ class BackupService:
 
 @contextmanager
 def _translate_write_errors(target: Path) -> Iterator[None]:
-    """Translate an OSError of the backup's disk to NotWritableError, whose message says what the operator can do."""
+    """Translate an OSError of the backup's disk to NotWritableError, whose message tells the operator what to do."""
     try:
         yield
     except OSError as error:
@@ -206,7 +206,7 @@ def _copy(source: Path, target: Path) -> None:
     """Copy a file, sync it to disk and verify it. Raises Broken if `source` is unreadable or the copy differs."""
     try:
         source.open("rb").close()
-    except OSError as error:  # the source cannot be read, so the backup's disk is not at fault
+    except OSError as error:  # report it as Broken, because the backup's disk is not the cause
         raise Broken(
             f"{source} cannot be read ({error.strerror}). Nothing was changed. It must be a file that the server can read."
         ) from error

@@ -1,8 +1,9 @@
 """Erase deleted content from the disk. A DuckDB file and a Lance folder keep deleted bytes until they are rewritten.
 
-A delete blanks the row at once. Its bytes are erased `erase_delay_s` later, or at once for "forget everything". An edit
-leaves the old text in its segment, which is rewritten `edited_text_erase_delay_s` after the first edit, so that a day of
-edits causes one rewrite. Both delays are in `settings.py`. `scan` checks the result on the uncompressed bytes.
+A delete blanks the row at once. Its bytes are erased `erase_delay_s` later, or at once for "forget everything". After
+an edit, the old text stays in its segment until the segment is rewritten, `edited_text_erase_delay_s` after the first
+edit. So a day of edits causes one rewrite. Both delays are in `settings.py`. `scan` checks the result on the
+uncompressed bytes.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from vademecum.model.records.store_interface import UserStores
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer
 
-NEEDLE_MIN = 8  # bytes; shorter needles would match by chance
-PIECE = 2**20  # bytes that a scan reads at once, because a file may be larger than memory
+NEEDLE_MIN = 8  # minimum length in bytes; shorter needles would match by chance
+PIECE = 2**20  # how many bytes a scan reads at a time, because a file may be larger than memory
 
 
 class Eraser:
-    """Erases the deleted content of users. `prune`: erases the staged vectors of a user's deleted or changed blocks."""
+    """Erases the deleted content of users. `prune`: erases a user's staged vectors for deleted or changed blocks."""
 
     def __init__(
         self,
@@ -45,9 +46,9 @@ class Eraser:
             await indexer.erase(user_id)
 
     async def erase_all(self, user_id: str) -> int:
-        """Erase as `work` does when no live row remains, deleting whole index folders.
+        """Erase all content of a user who has no live rows any more. Delete the indexes instead of rewriting them.
 
-        Return the number of files touched.
+        Return the number of files that the user's folder had before.
         """
         folder = user_folder(self._data, user_id)
         files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
@@ -81,17 +82,18 @@ class Eraser:
 
 
 async def erase_due(data: Path, job: JobQueue, emails: Mapping[str, str]) -> int:
-    """Erase pending deletions and the copies of damaged write-ahead logs now. Return the number of accounts erased.
+    """Erase deleted content and copies of damaged write-ahead logs now, without the delay.
 
-    `emails`: the accounts to check, by id. If some accounts fail, the others are still erased. Then raises Broken or
-    Busy, which names the failed accounts. They are retried later.
+    Return the number of accounts with such content. `emails`: maps the ids of the accounts to check to their emails. If
+    the erasure fails for some accounts, the others are still erased. Then this raises Broken or Busy, which names the
+    failed accounts. They are retried later.
     """
     due = [user_id for user_id in emails if job.is_pending(user_id) or _has_damaged_log(data, user_id)]
     failures: list[tuple[str, VademecumError]] = []
     for user_id in due:
         try:
             await job.run_and_wait(user_id)
-        except NotFound:  # the account was deleted meanwhile
+        except NotFound:  # the account has already been deleted
             continue
         except Stopping:
             raise
@@ -114,7 +116,7 @@ def _has_damaged_log(data: Path, user_id: str) -> bool:
 
 
 def scan(folder: Path, needles: Iterable[bytes]) -> int:
-    """Return how many of the needles still occur in files below the folder, as they are or in UTF-16."""
+    """Return how many of the needles still occur in files below the folder, unchanged or encoded in UTF-16."""
     wanted = {n for n in needles if len(n) >= NEEDLE_MIN}
     wanted |= {n.decode().encode("utf-16-le") for n in wanted if _is_text(n)}
     found: set[bytes] = set()
@@ -123,14 +125,15 @@ def scan(folder: Path, needles: Iterable[bytes]) -> int:
             for piece in _pieces(path, max(map(len, wanted), default=1)):
                 found |= {n for n in wanted - found if n in piece}
         except FileNotFoundError:
-            continue  # an index replaced this file meanwhile, and the new file was written after the erasure
+            continue  # an index has replaced this file by one that was written after the erasure
     return len(found)
 
 
 def _pieces(path: Path, longest: int) -> Iterator[bytes]:
     """Yield overlapping pieces of a file, so that each run of `longest` bytes is complete in one piece.
 
-    The file is not memory-mapped: DuckDB may truncate it meanwhile, and reading a missing page would crash the process.
+    The file is not memory-mapped, because DuckDB may truncate it during the scan. Reading a missing page would then
+    crash the process.
     """
     with path.open("rb") as file:
         piece = b""
@@ -140,7 +143,7 @@ def _pieces(path: Path, longest: int) -> Iterator[bytes]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield all files below a folder. Unlike `rglob`, `os.walk` skips a folder that is deleted meanwhile."""
+    """Yield all files below a folder. Unlike `rglob`, `os.walk` skips folders that are deleted during the walk."""
     for top, _, names in os.walk(folder):
         yield from (Path(top) / name for name in names)
 

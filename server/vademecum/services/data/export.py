@@ -3,12 +3,12 @@
 Vectors are derived data, but the user owns them, so vectorEmbeddings.jsonl contains them. Every row is the JSON that a
 device would pull, so pushing the lines restores the same rows.
 
-The export is streamed: neither memory nor disk holds all of it. The keys of its rows are listed at the start, as of one
-commit. Rows are then read in batches while devices continue to write. Between two batches the user's file is released,
-however slowly the client reads. Each exported row is complete and occurs once. Of rows that change during the export,
-an edited row may have its old or its new version, a deleted row is omitted, and a created row is not included. The
-spool is read first, so that an event that is ingested during the export occurs twice rather than not at all. A restore
-during the export ends the stream early.
+The export is streamed, so it is never completely in memory or on the disk. The keys of its rows are listed at the
+start, as of one commit. Rows are then read in batches while devices continue to write. Between two batches the user's
+file is released, however slowly the client reads. Each exported row is complete and occurs once. Rows may change during
+the export: of an edited row, the export contains the old or the new version. New rows, and rows that are deleted before
+they are read, are not included. The spool is read first, so that an event that is ingested during the export occurs
+twice rather than not at all. A restore during the export ends the stream early.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from vademecum.services.sync.pull import check_epoch
 
 WAITING_FILE = "waiting.jsonl"
 SPOOL_FILE = "agent-events.jsonl"
-SPOOL_BATCH = 100  # events that are read together before they are sent
+SPOOL_BATCH = 100  # how many events are read before they are sent
 README = """This archive contains everything that the server stores about you.
 
 account.json               your account, without secrets
@@ -64,7 +64,10 @@ _block = msgspec.json.Decoder(_Chunked)
 
 @dataclass
 class Contents:
-    """The keys of the rows of an export. `waiting`: waiting rows. `blocks`: by document, its blocks in order."""
+    """The keys of the rows of an export.
+
+    `rows`: maps collections to live rows. `waiting`: waiting rows. `blocks`: maps document ids to blocks, in order.
+    """
 
     rows: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     waiting: list[str] = field(default_factory=list)
@@ -74,7 +77,7 @@ class Contents:
 class _Sink:
     """Buffers the output of the ZIP writer until it is sent.
 
-    A sink cannot seek, so the ZIP writer puts sizes after the content of each file.
+    A sink cannot seek, so the ZIP writer writes the size of each file after its content.
     """
 
     def __init__(self) -> None:
@@ -191,7 +194,7 @@ def _spooled_line(path: Path) -> bytes:
     path_parts = path.parts[-3:]
     try:
         content = spool_files.read_content(path, truncate=True)
-    except FileNotFoundError:  # the event was ingested meanwhile
+    except FileNotFoundError:  # the event has already been ingested
         return b""
     except OSError as error:
         return _encode_spool_line(path_parts, unread=_error_text(error))
@@ -237,6 +240,6 @@ def _waiting_line(key: str, body: bytes) -> bytes:
 def _safe(filename: str) -> str:
     """Return a filename that is safe inside a ZIP: without path separators and at most 120 bytes.
 
-    File systems limit a name to 255 bytes, and the document's id and the extension are added to it.
+    File systems limit a name to 255 bytes, and the caller appends the document's id and the extension.
     """
     return re.sub(r"[^\w. -]", "_", filename).encode()[:120].decode(errors="ignore")

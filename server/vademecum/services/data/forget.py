@@ -27,8 +27,8 @@ from vademecum.services.memory.project_contents import list_project_keys
 from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.stream import Hub
 
-SAMPLE = 400  # pieces of content that are searched for on the disk afterwards
-PIECE_MIN = 16  # characters; shorter pieces would match by chance
+SAMPLE = 400  # how many pieces of the erased content are searched for on the disk
+PIECE_MIN = 16  # minimum length in characters; shorter pieces would match by chance
 CONTENT = (
     "filename",
     "userMessage",
@@ -41,7 +41,7 @@ CONTENT = (
     "path",
     "root",
 )
-# The first part of a text without escapes. Records hold the JSON as it was sent, so escaped text would not match.
+# The first part of a text that has no escapes. Records contain the JSON as it was sent, in which escapes may differ.
 _AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CONTENT).encode())
 
 
@@ -75,7 +75,7 @@ async def forget_everything(
 
     `spooled`: the user's spool folders, which the verification also scans.
     """
-    await eraser.evict(user_id)  # first, because deleting the indexes frees space on a full disk
+    await eraser.evict(user_id)  # delete the indexes first, to free space on a full disk
     async with users.open(user_id) as store:
         seen = await _look(store)
         rows, size, at = await store.write(lambda tx: _delete_all_rows(tx, seen.stubs))
@@ -140,7 +140,7 @@ def _said(portion: Batch) -> set[bytes]:
 
 
 async def _without_remaining_text(store: UserStore, needles: list[bytes]) -> list[bytes]:
-    """Return the needles that no live row contains. Text that other rows share stays on the disk."""
+    """Return the needles that no stored row contains. Text that a remaining row also contains stays on the disk."""
     left = needles
     async for portion in read_batches(store, list(store.row_index.rows)):
         bodies = b"\n".join(body for _, body in portion)
@@ -153,7 +153,7 @@ def _absent(needles: list[bytes], text: bytes) -> list[bytes]:
 
 
 class _Stub(msgspec.Struct, frozen=True):
-    """The content of a row's future tombstone (`kept`), and the `seq` of the row from which it was made."""
+    """What a row's tombstone will contain (`kept`), and the `seq` and the size of the row when it was read."""
 
     seq: int
     size: int
@@ -167,7 +167,7 @@ class _Seen:
 
 
 async def _look(store: UserStore) -> _Seen:
-    """Read all rows in batches and keep only their stubs and a sample, because all rows may take a gigabyte."""
+    """Read all rows in batches. Keep only stubs and a sample of the content, because all rows may take a gigabyte."""
     seen = _Seen()
     seqs = {key: head.seq for key, head in store.row_index.rows.items() if not head.deleted}
     sample = set(list(seqs)[:: max(1, len(seqs) // SAMPLE)])
@@ -194,9 +194,10 @@ def _note(
 
 
 def _delete_all_rows(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
-    """Tombstone all rows, and purge waiting rows. Return the number of rows, the bytes of their content, and the time.
+    """Replace all rows with tombstones, and purge waiting rows.
 
-    Rows that were written after their stubs were made are read again.
+    Return three values: the number of rows, the bytes of their content, and the time. A row that was written after its
+    stub was made is read again.
     """
     keys = list(tx.keys())
     size = 0
@@ -216,7 +217,7 @@ def _delete_all_rows(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, 
 
 
 def _pieces(row: Json, body: bytes) -> Iterator[bytes]:
-    """Yield parts of a row's content in the forms that a disk may hold: text, sent JSON, base64, and vector bytes."""
+    """Yield parts of a row's content in all forms that may be on the disk: text, sent JSON, base64 and vector bytes."""
     for name in CONTENT:
         text = row.get(name)
         if isinstance(text, str) and len(text) >= PIECE_MIN:

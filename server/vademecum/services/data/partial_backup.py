@@ -1,7 +1,6 @@
 """Create the temporary folder of an unfinished backup. A running backup holds a lock on its folder.
 
-After a crash the folder remains as a copy of all data that nobody notices. The next backup into the same parent folder
-deletes it.
+After a crash the folder remains, an unnoticed copy of all data. The next backup into the same parent folder deletes it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if os.name != "nt":
     import fcntl
 
 PREFIX = ".vademecum-backup-"
-MIN_AGE_S = 60.0  # a backup that has just started may not have locked its folder yet
+MIN_AGE_S = 60.0  # younger folders are not deleted, because a new backup may not have locked its folder yet
 
 
 @contextmanager

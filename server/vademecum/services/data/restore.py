@@ -1,7 +1,7 @@
 """Restore a backup of all accounts or of one, while the server runs.
 
-A restore starts a new epoch, so devices sync from zero and push the rows that they hold. Rows that were erased since the
-backup stay erased.
+A restore starts a new epoch, so devices sync from zero and push the rows that they have. Rows that were erased since
+the backup stay erased.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from vademecum.services.sync.stream import Hub
 class Removed(msgspec.Struct, rename="camel"):
     """An account of the backup that was deleted later.
 
-    `email`: known only if another account has the same email now.
+    `email`: its email if another account has the same email now, else None, because only a digest is stored.
     """
 
     id: str
@@ -92,7 +92,7 @@ class RestoreService:
         """Restore the records of all accounts in the backup, one by one, and its missing accounts.
 
         Existing accounts keep their email, tier and password. If the records of an account cannot be restored, raises
-        Broken with the accounts restored before, which stay restored.
+        Broken. Its message lists the accounts that were already restored and stay so.
         """
         manifest = await asyncio.to_thread(_verify_backup, source)
         empty = {account_id for account_id in self._accounts.accounts if await self._is_empty(account_id)}
@@ -119,7 +119,7 @@ class RestoreService:
         return Restored(len(restored), adopted.count, erased, manifest.at, adopted.skipped, removed)
 
     async def _is_empty(self, account_id: str) -> bool:
-        """Return whether nothing was ever written to the account. An example is the owner account of a new server."""
+        """Return whether nothing was ever written to the account, for example to the owner account of a new server."""
         if not (user_folder(self._data, account_id) / RECORDS_FILE).exists():
             return not user_ledger(self._data, account_id).path.exists()
         try:
@@ -149,10 +149,10 @@ class RestoreService:
                 records / RECORDS_FILE,
                 last_seq,
                 lambda tx: replay_erasures(tx, ledger.read(), project_ids),
-                # An open stream would continue in the new epoch without telling its client about the restore.
+                # Close streams. They would continue in the new epoch, and their clients would not notice the restore.
                 before_opening=lambda: self._hub.close_user(user_id),
             )
-        finally:  # even after a failure, because the indexes may be deleted
+        finally:  # schedule the jobs even after a failure, because the deleted indexes must be rebuilt
             self._background_jobs.schedule_all(user_id)
 
 
@@ -162,7 +162,7 @@ def _removed(manifest: BackupManifest, deleted: DeletedAccounts, emails: list[st
 
 
 def _project_ids(store: UserStore) -> dict[str, str | None]:
-    """Return the current project of each row that can move between projects."""
+    """Map the key of each row that can move between projects to its current project."""
     rows = store.row_index.rows.items()
     return {
         key: find_project_id((*head.parents, *head.references))
@@ -193,9 +193,9 @@ def _verify_backup(source: Path, within: str = "") -> BackupManifest:
 
 
 def _flaws(source: Path, manifest: BackupManifest, more: set[str]) -> list[str]:
-    """Return the problems of the files in the manifest, or else the unlisted files that a restore would read.
+    """Return the problems of the files in the manifest. If there are none, return unlisted files that a restore reads.
 
-    Other unlisted files are ignored, because file managers add their own files to folders.
+    Any other unlisted file is ignored, because file managers add their own files to folders.
     """
     found = [
         f"{name} {flaw}" for name, digest in manifest.files.items() if (flaw := _flaw(source / name, digest))

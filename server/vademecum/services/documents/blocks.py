@@ -17,7 +17,7 @@ def list_blocks_without_vectors(store: UserStore, model: str) -> list[str]:
 
 
 def count_chunks(store: UserStore, document_id: str, model: str | None = None) -> int:
-    """Return the number of chunks of a document, or of those with vectors of `model`."""
+    """Return the number of chunks of a document or, if `model` is given, of its chunks with vectors of that model."""
     rows = store.row_index.rows
     heads = [rows[key] for key in store.row_index.dependents.get(f"documents/{document_id}", ())]
     return sum(head.chunks for head in heads if model is None or head.model == model)

@@ -44,7 +44,7 @@ def borrow(tx: Transaction, document_id: str, session_id: str) -> Json:
 
 
 def return_document(tx: Transaction, document_id: str, session_id: str) -> Json:
-    """Remove the document from the session. The user keeps the document."""
+    """Remove the document from the session, and return its row. The document itself is kept."""
     row = require_live_row(tx, "documents", document_id)
     if session_id not in row["activeSessions"]:
         return row

@@ -1,4 +1,4 @@
-"""List documents, find them by name or content, and suggest which to delete.
+"""List documents, find them by name or content, and suggest documents to delete.
 
 Rows are returned as stored. They are read in batches and decoded in a thread, because a hundred documents that
 thousands of sessions have borrowed take a hundred megabytes.
@@ -32,13 +32,13 @@ class DocumentEntry(msgspec.Struct, frozen=True, rename="camel"):
     status: str
 
 
-# Filenames by store and key, each with the `seq` of its row.
+# For each store: maps document keys to the `seq` of the row and the filename.
 _filename_cache: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
 _entry_decoder = msgspec.json.Decoder(DocumentEntry)
 
 
 async def read_documents(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentEntry, bytes]]:
-    """Yield the documents with these keys, each with its body, without documents that were deleted meanwhile."""
+    """Yield the live documents with these keys, each with its body."""
     async for batch in read_batches(store, keys):
         for entry, body in await asyncio.to_thread(_decode_entries, batch):
             yield entry, body
@@ -63,9 +63,9 @@ def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
 
 
 async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
-    """Return the filenames of the live documents among `ids`, by id.
+    """Map the ids of the live documents among `ids` to their filenames.
 
-    Every search calls this, so only rows that changed since the last call are read.
+    Every search calls this, so filenames are cached and only rows that changed since the last call are read.
     """
     cached = _filename_cache.setdefault(store, {})
     heads = store.row_index.rows
@@ -86,7 +86,10 @@ async def list_documents(store: UserStore) -> list[bytes]:
 
 
 async def find_by_name(store: UserStore, name: str, session_id: str) -> list[bytes]:
-    """Return documents that the session has not borrowed and whose name occurs in `name`, a name or a whole message."""
+    """Return the documents that `name` names, best match first, without documents that the session has borrowed.
+
+    `name`: a filename or a whole message.
+    """
     active = list_borrowed_ids(store, session_id)
     entries = sorted(await _read_live_entries(store), key=_creation_order, reverse=True)
     pool = [(entry.id, entry.filename) for entry in entries if entry.id not in active]
@@ -105,7 +108,7 @@ async def _read_live_entries(store: UserStore) -> list[DocumentEntry]:
 
 def _candidate(store: UserStore, entry: DocumentEntry) -> Candidate:
     head = store.row_index.rows.get(f"documents/{entry.id}")
-    is_borrowed = head is not None and bool(head.references)  # the sessions in which it is active
+    is_borrowed = head is not None and bool(head.references)  # references of a document are its sessions
     return Candidate(entry.id, is_borrowed, entry.last_accessed_at, entry.access_count)
 
 
@@ -122,7 +125,7 @@ async def _read_in_order(store: UserStore, ids: Iterable[str]) -> list[bytes]:
 
 
 def find_same_content(tx: Transaction, content_hash: str) -> Json | None:
-    """Return the live document made from an identical file, preferring a complete one, or None."""
+    """Return the live document that was made from an identical file, or None. Prefer a complete document."""
     keys = [key for key in tx.keys("documents") if tx.row_state(key) == "live"]
     tx.prefetch(keys)
     same = [row for row in map(tx.row, keys) if row["contentHash"] == content_hash]

@@ -33,7 +33,7 @@ from vademecum.services.sync import row_operations
 class Uploaded(msgspec.Struct):
     """The result of an upload.
 
-    `existing`: the document of an identical file existed already, so the session borrowed it.
+    `existing`: a document of an identical file already existed, and the session borrowed it.
     """
 
     document: Json
@@ -41,9 +41,10 @@ class Uploaded(msgspec.Struct):
 
 
 class UploadedFile(msgspec.Struct, frozen=True):
-    """A file to upload. `read`: loads the file into memory, and is called when the server has capacity for it.
+    """A file to upload. `read`: loads the file into memory. It is called when the server has capacity for the file.
 
-    `document_id`: chosen by the client, so that an upload repeated after a lost response creates no second document.
+    `document_id`: an id chosen by the client, so that repeating an upload after a lost response creates no second
+    document.
     """
 
     name: str
@@ -66,8 +67,7 @@ class UploadService:
     async def upload(self, user_id: str, file: UploadedFile, limits: Limits) -> Uploaded:
         """Store a file as a document.
 
-        Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile or LimitReached. After each of these errors
-        nothing is stored.
+        Raises BadRequest, Busy, Conflict, Gone, TooLarge, UnreadableFile or LimitReached, storing nothing.
         """
         if file.document_id is not None:
             _check_id(file.document_id)
@@ -91,7 +91,7 @@ class UploadService:
         if same_content is not None and same_content.whole:
             return Uploaded(same_content.row, existing=True)
         if same_content is None and document_count >= limits.documents:
-            raise _full(file, limits)  # checked before the file is parsed, and again in the transaction below
+            raise _full(file, limits)  # checked here to avoid parsing in vain, and again in the transaction below
         parsed, chunks = await _read(file, data)
         document = {
             **_unread(user_id, file),
@@ -166,7 +166,7 @@ def _full(file: UploadedFile, limits: Limits) -> LimitReached:
 
 
 class _SameBytes(msgspec.Struct):
-    """A document made from identical bytes. If it is not `whole`, it lacks text and cannot be borrowed."""
+    """A document that was made from identical bytes. If it is not `whole`, it is incomplete and cannot be borrowed."""
 
     row: Json
     whole: bool
@@ -175,7 +175,7 @@ class _SameBytes(msgspec.Struct):
 def _borrow_same_content(
     tx: Transaction, content_hash: str, session_id: str | None, document_id: str | None
 ) -> _SameBytes | None:
-    """Return the document of the same content, or None. If it is complete, let the session borrow it.
+    """Return the document with the same content, or None. If it is complete, let the session borrow it.
 
     Raises Conflict if `document_id` belongs to another file, and Gone if the document with this id was deleted.
     """
@@ -224,7 +224,7 @@ def _store(
 def _completed(tx: Transaction, before: Json, read: Json) -> Json:
     """Return the incomplete document `before` with the fields of the new document `read`.
 
-    The id, the name and the sessions of `before` stay, and the sessions of `read` borrow it too.
+    The result keeps the id, the name and the sessions of `before`. The sessions of `read` borrow it, too.
     """
     for session_id in read["activeSessions"]:
         before = borrow(tx, before["id"], session_id)

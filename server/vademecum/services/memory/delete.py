@@ -8,7 +8,10 @@ from vademecum.services.sync import row_operations
 
 
 def delete_all(tx: Transaction, collection: str) -> int:
-    """Delete every row of a collection, waiting rows included, with its dependents. Return the number of its rows."""
+    """Delete all rows of a collection, waiting rows included, with their dependents.
+
+    Return the number of rows of the collection.
+    """
     keys = list(tx.keys(collection))
     cascade.delete_with_dependents(tx, *keys)
     return len(keys)

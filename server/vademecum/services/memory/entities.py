@@ -1,7 +1,7 @@
 """Read and write entities, the subjects of conversations.
 
-An entity belongs to the project in which it was found and is visible only there. Knowing its id is not enough: it must
-be within the requested scope.
+An entity belongs to the project in which it was found and is visible only there. Reading it by its id requires a scope
+that contains the project.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Extract entities, relationships, memories and proposed facts from a turn, with a language model.
 
-The reply of the model is stored in the same transaction that completes the job. Row ids are derived from the content,
-so nothing is stored twice. If the reply cannot be stored now, the job keeps it and the model is not asked again. A
-crash before that costs one request. Extraction never restores rows that the user deleted and never changes confirmed
-facts.
+One transaction stores the rows from the model's reply and completes the job. Row ids are derived from the content, so
+nothing is stored twice. If the rows cannot be stored now, the job keeps the reply as its pending answer, and the model
+is not asked again. After a crash before that, the request is repeated. Extraction never restores rows that the user
+deleted and never changes confirmed facts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 TEMPERATURE = 0.1
-# The original program allows 200 tokens for a list of entities. This reply also has relationships, memories and facts.
+# Enough for entities, relationships, memories and facts. The original program allows 200 tokens for entities alone.
 MAX_REPLY_TOKENS = 1500
 UNREADABLE = "The model's reply could not be read: there is no JSON in it. Another model may do better."
 
@@ -89,12 +89,12 @@ class Extraction:
             return
         try:
             await self._store_extraction(user_id, job, found)
-        except BaseException:  # includes the cancellation by a server stop
+        except BaseException:  # BaseException, to keep the answer even if a server stop cancels the job
             await self._store_answer(user_id, job, found)
             raise
 
     async def _ask_model(self, user_id: str, job: Job) -> ValidatedExtraction | None:
-        """Ask the model. Return None if the turn changed. The user's file is not held open during the request."""
+        """Ask the model. Return None if the turn has changed. The user's file is closed during the request."""
         async with self.users.open(user_id) as store:
             turn = await _read_turn(store, job)
             if turn is None:
@@ -107,9 +107,9 @@ class Extraction:
         return await self._request(text, [entity.name for entity in known]) if text else ValidatedExtraction()
 
     async def _store_answer(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
-        """Store the answer in the job if the job is still in progress.
+        """Store the pending answer in the job, unless the job has changed.
 
-        An error is only logged, so that it does not hide the error that prevented storing the rows.
+        An error here is only logged, so that it does not hide the error that prevented storing the rows.
         """
         answered = jobs.with_answer(job, msgspec.json.encode(found).decode())
         try:
@@ -135,7 +135,7 @@ class Extraction:
         said = await asyncio.to_thread(lambda: [normalize_and_redact(text) for text in found.memories])
         texts = [text for spoken, text in said if text and text == spoken]
         while not await self._try_store(user_id, job, found, texts):
-            pass  # the session changed project meanwhile, or the file was restored
+            pass  # try again: the session has changed project, or the file was restored
 
     async def _try_store(self, user_id: str, job: Job, found: ValidatedExtraction, texts: list[str]) -> bool:
         """Return False, storing nothing, if the session has changed project since the lookup."""
@@ -159,8 +159,8 @@ class Extraction:
 class _ExtractionWriter:
     """Stores an extraction, using rows that were looked up before the transaction.
 
-    `entities`: the latest entities of the `partition`. `facts`: by `key` of a fact, the keys of the rows with it.
-    `memories`: the lookups of the extracted memories.
+    `entities`: the latest entities of the `partition`. `facts`: maps the `key` field of facts to the row keys of all
+    facts with it. `memories`: the lookups of the extracted memories.
     """
 
     limits: Limits
@@ -172,9 +172,9 @@ class _ExtractionWriter:
     memories: list[MemoryLookup]
 
     def write(self, tx: Transaction, job: Job, found: ValidatedExtraction) -> bool:
-        """Store everything and complete the job, if it is unchanged. Return False if the session has left the partition.
+        """Store everything and complete the job, unless the job has changed.
 
-        Raises LimitReached and then stores nothing.
+        Return False, storing nothing, if the session has left the partition. Raises LimitReached, storing nothing.
         """
         if tx.meta.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.partition:
             return False
@@ -202,7 +202,7 @@ class _ExtractionWriter:
             source, target = ends
             if source is None or target is None or source == target:
                 continue
-            # A device may have written an entity of another project under this id.
+            # Check the project, because a device may have written an entity of another project under this id.
             keys = [f"entities/{end}" for end in ends]
             if all(tx.row_state(key) == "live" and is_within(partition, tx.head(key)) for key in keys):
                 row_id = derived_ids.relationship_id(source, target, one.label)
@@ -276,7 +276,7 @@ async def _latest_entities(store: UserStore, partition: MemoryPartition) -> list
 
 
 async def _find_facts(store: UserStore, wanted: set[str]) -> dict[str, list[str]]:
-    """Return, by `key` of a fact, the keys of the rows with it."""
+    """Map each `key` field in `wanted` to the row keys of all facts with it."""
     found: dict[str, list[str]] = {}
     async for batch in read_batches(store, await list_live_keys(store, "facts") if wanted else ()):
         for key, name in await asyncio.to_thread(_fact_keys, batch):

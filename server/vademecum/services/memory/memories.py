@@ -1,7 +1,7 @@
 """List, read and delete memories, with the older memories that they supersede.
 
-A memory restated in other words stays as history: its `supersededBy` names the new memory, whose `supersedes` names the
-old one. Devices write these rows too, so a chain may be broken or cyclic.
+A superseded memory stays as history: its `supersededBy` is the id of the new memory, whose `supersedes` is the id of
+the old one. Devices write these rows, too, so a chain may be broken or cyclic.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder(Memory)
 
 
 class Stats(msgspec.Struct, rename="camel"):
-    """Counts of memories. `total` includes `superseded` ones. `totalSessions`: the sessions that they came from."""
+    """Counts of memories. `total` includes `superseded` ones. `totalSessions`: how many sessions they come from."""
 
     scope: MemoryScope
     total: int = 0
@@ -82,7 +82,7 @@ async def list_by_session(
 
 
 async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[bytes]:
-    """Return the supersession chain of a memory, the current memory first, as far as it fits into a page.
+    """Return the versions of a memory that fit into a page: the current one first, then those that it supersedes.
 
     Raises NotFound for a missing memory.
     """
@@ -98,7 +98,7 @@ async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[
 async def _read_chain(
     store: UserStore, scope: MemoryScope, start: object, link: str, seen: set[str]
 ) -> list[str]:
-    """Return the ids along the chain from `start`, until it ends or leaves the scope."""
+    """Return the ids of the chain from `start` on, up to its end, a missing row or a row outside the scope."""
     chain: list[str] = []
     memory_id = start
     while isinstance(memory_id, str) and memory_id not in seen and len(chain) < HISTORY_MAX:

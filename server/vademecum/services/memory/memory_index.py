@@ -1,9 +1,9 @@
 """Index turns, memories, entities and summaries for memory search, in `<user>/recall/`.
 
-Like the document index, the memory index is derived data: it may be late, and it is rebuilt if it is missing or belongs
-to another model. Words are indexed at once. Vectors, which are stored nowhere else, follow after those of documents
-(`MemoryVectorizer`). Each row is one block. Searches resolve the scope, so moving a session between projects does not
-change the index.
+Like the document index, the memory index is derived data: it may lag behind the records, and it is rebuilt if it is
+missing or belongs to another model. Words are indexed at once. Vectors, which are stored only in this index, are
+computed after those of documents (`MemoryVectorizer`). Each row is one block. Searches resolve the scope, so moving a
+session between projects does not change the index.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
 FOLDER = "recall"
-ROWS_PER_TURN = 16  # rows that get vectors before the next user's rows
+ROWS_PER_TURN = 16  # how many rows of a user get vectors before it is the next user's turn
 MAX_ATTEMPTS = 3
 
 _log = structlog.get_logger("vademecum.recall")
@@ -86,13 +86,13 @@ class MemoryBlockSource:
         return SourcePage(rows, upto, more)
 
     async def _list_dependent_turns(self, store: UserStore, keys: Iterable[str]) -> list[str]:
-        """Return the turns to embed again: their vectors include the old text of a changed turn among `keys`."""
+        """Return the turns to embed again: their vectors include the old text of changed turns among `keys`."""
         turns = [key for key in keys if kind_of(key) == "episodes"]
         if not turns:
             return []
         try:
             found = await self._indexes.read(store.user_id, lambda index: index.in_sections(turns))
-        except (IndexDamaged, IndexReplaced):  # an index that is being rebuilt contains none of these turns
+        except (IndexDamaged, IndexReplaced):  # the index is being rebuilt, so these turns are embedded again anyway
             return []
         return sorted(key for key in set(found).difference(keys) if store.is_live(key))
 
@@ -113,7 +113,7 @@ def _block(
 ) -> Block:
     """Return the block of a row. `day`: search terms of the row's date.
 
-    `before`: the key of the previous turn, which is embedded together with this one. It is stored in the `section`
+    `before`: the key of the previous turn, which is embedded together with this one. The key is stored in the `section`
     field of the chunks.
     """
     chunks = [Chunk(number, None, before, piece.text, day) for number, piece in enumerate(pieces)]
@@ -123,7 +123,8 @@ def _block(
 class MemoryVectorizer:
     """Computes the vectors of the memory index.
 
-    `schedule_again`: queues another run of the user, after other waiting users. A stop or crash loses at most one run.
+    `schedule_again`: queues another run for the user, after other waiting users. After a stop or crash, at most the
+    vectors of one run are computed again.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class MemoryVectorizer:
         self._indexer = indexer
         self._inference = inference
         self._schedule_again = schedule_again
-        self._failures: Counter[tuple[str, str, int]] = Counter()  # by user, row key and `seq` of the row
+        self._failures: Counter[tuple[str, str, int]] = Counter()  # keys: user, row key and `seq` of the row
 
     async def update_words(self, user_id: str) -> None:
         """Update the words of the index from the records, and queue the computation of vectors."""
@@ -148,11 +149,11 @@ class MemoryVectorizer:
             self._schedule_again(user_id)
 
     async def work(self, user_id: str) -> None:
-        """Compute vectors of up to ROWS_PER_TURN rows. Raises Broken if failed rows are worth another attempt."""
+        """Compute the vectors of up to ROWS_PER_TURN rows. Raises Broken if rows failed that should be retried."""
         embedder = await self._inference.get()
         if embedder is None:
             return
-        await self._indexer.work(user_id)  # callers that wait for this job need all earlier commits
+        await self._indexer.work(user_id)  # include all earlier commits, which callers of `drain` wait for
         todo = await self._list_todo(user_id)
         previous_turns = await self._find_previous_turns(user_id, todo[:ROWS_PER_TURN])
         embedded: list[_EmbeddedBlock] = []
@@ -175,7 +176,8 @@ class MemoryVectorizer:
     async def _list_todo(self, user_id: str) -> list[str]:
         """Return the keys of rows without vectors.
 
-        Rows that failed too often are left out, and so are changed rows, because they are indexed again.
+        Rows that failed too often are left out. So are rows that changed after they were indexed, because they are
+        indexed again.
         """
         wanted, (epoch, seq) = await self._indexes.read(
             user_id, lambda index: (index.without_vectors(), index.checkpoint)
@@ -190,13 +192,14 @@ class MemoryVectorizer:
             ]
 
     async def _find_previous_turns(self, user_id: str, keys: list[str]) -> dict[str, str]:
-        """Return, for each turn among `keys` that is not the first of its session, the previous turn."""
+        """Map each turn among `keys` to the previous turn of its session. The first turn of a session is left out."""
         async with self._users.open(user_id) as store:
             heads = store.row_index
             sessions = {
                 name for key in keys if kind_of(key) == "episodes" for name in heads.rows[key].parents
             }
-            named = [list(heads.dependents.get(name, ())) for name in sessions]  # copies, for the thread
+            # Copy the sets, because commits may change them while the thread runs.
+            named = [list(heads.dependents.get(name, ())) for name in sessions]
             found = await asyncio.to_thread(lambda: [_previous_turns_in(store, some, keys) for some in named])
         return {key: before for some in found for key, before in some.items()}
 
@@ -239,7 +242,7 @@ class MemoryVectorizer:
 
 
 class _EmbeddedBlock(NamedTuple):
-    """A block with its vectors, and the `seq` of the rows that they were computed from."""
+    """A block with its vectors. `seqs`: maps the keys of the rows they were computed from to the `seq` at that time."""
 
     block: Block
     seqs: dict[str, int]
@@ -256,9 +259,9 @@ def _unchanged_blocks(store: UserStore, embedded: Iterable[_EmbeddedBlock]) -> l
 
 
 def _previous_turns_in(store: UserStore, named: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Return, for each of `keys` among the turns of a session, the turn written before it.
+    """Map each turn of a session that is among `keys` to the turn written before it. `named`: the session's dependents.
 
-    Turns are ordered by `seq`, which the row index holds. Times would require reading the whole session for each turn.
+    Turns are ordered by `seq`, which is in memory. Ordering them by time would require reading the whole session.
     """
     heads = store.row_index.rows
     turns = sorted(

@@ -59,18 +59,18 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
 def _a_moment_later(time: str) -> str:
     """Return the timestamp one millisecond later.
 
-    So old rows gain no recency, but the moved version wins over the version that a device still has.
+    A moved row must be newer than the version that a device still has, but it must not gain recency.
     """
     try:
         return later(time, 0.001)
-    except (OverflowError, ValueError):  # the latest possible time, or an invalid time in an older row
+    except (OverflowError, ValueError):  # there is no later time, or an older row has an invalid time
         return time
 
 
 def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> None:
-    """Move an observation to the other project. Its id depends on the project, so it gets a new id.
+    """Move an observation to the project `into`. Its id depends on the project, so it gets a new id.
 
-    If the other project already has this observation, the two are merged.
+    If the project `into` already has this observation, the two are merged.
     """
     row = tx.row(key)
     told_by = derived_ids.dedup_key(row.get("path"), row["content"])
@@ -84,7 +84,7 @@ def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> N
 
 
 def _move_entities(tx: Transaction, keys: list[str], into: str, limits: Limits) -> None:
-    """Recreate entities and relationships in the other project, because `projectId` of an entity is a frozen field."""
+    """Recreate entities and relationships in the project `into`, because `projectId` of an entity is a frozen field."""
     edges = {edge for key in keys for edge in tx.dependents(key) if tx.row_state(edge) == "live"}
     ends = {edge: tx.row(edge) for edge in sorted(edges)}
     became: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Search memory within one scope, by words, meaning, mentioned dates and recency.
 
-Each search resolves the scope to rows from the in-memory row index, so turns follow a session that moved. Every hit is
-checked against the records: it must be live, in scope and unchanged. The text of a result comes from the records.
+Each search resolves the scope to rows with the row index, so the turns of a moved session are found in its new project.
+Every hit is checked against the records: it must be live, in scope and unchanged. The text of a result comes from the
+records.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ MAX_DEPTH = 16 * FUSION_DEPTH  # the maximum number of hits that are checked for
 class Recollection(msgspec.Struct, rename="camel", frozen=True):
     """A row of memory that matches a query.
 
-    `text`: its best passage. `relevance`: 0..1; `score`: relevance combined with recency. `sessionId` (of a turn or
-    summary) and `projectId`: its current location.
+    `text`: the row's best passage. `relevance`: from 0 to 1. `score`: relevance combined with recency. `session_id` (of
+    a turn or summary) and `project_id`: the current location of the row.
     """
 
     kind: Kind
@@ -114,7 +115,7 @@ class Recall:
     ) -> RecallResult:
         """Search as `search` does, and also return whether the result is complete.
 
-        `among`: the only keys to consider, if given. `for_prompt`: omit the turns that must not enter a prompt.
+        `among`: the keys to which the search is limited, if any. `for_prompt`: omit turns that must not enter a prompt.
         """
         embedder = await self.indexes.embedder(user_id, OPEN_TIMEOUT_S)
         async with self._users.open(user_id) as store:
@@ -142,7 +143,7 @@ class Recall:
             allowed = [one for one in checked if not for_prompt or may_enter_prompts(one.key, one.row)]
             if len(allowed) == len(checked) or len(allowed) >= k or depth >= MAX_DEPTH:
                 break
-            depth *= 4  # answers excluded from prompts filled the results
+            depth *= 4  # search deeper, because too many hits must not enter prompts
         async with self._users.open(user_id) as store:
             boosted = await _boost_turns(store, allowed)
             results = _rank_by_age(store, boosted[: max(k, CANDIDATES)], self._clock())
@@ -152,10 +153,10 @@ class Recall:
     async def nearest(
         self, user_id: str, partition: MemoryPartition, text: str, kind: Kind, k: int
     ) -> list[tuple[str, float]]:
-        """Return the ids of the `k` rows nearest in meaning to `text`, with cosine similarities. Without a model: none.
+        """Return (id, cosine similarity) of the `k` rows nearest in meaning to `text`. Without a model, return [].
 
-        Waits, for a bounded time, for the vectors of the rows of this kind that were committed before. It does not wait
-        for new turns, which are embedded more efficiently in batches.
+        The search waits, for a bounded time, for the vectors of rows of this `kind` that have already been committed.
+        It does not wait for rows of any other kind, such as new turns, which are embedded more efficiently in batches.
         """
         if await self.indexes.embedder(user_id, OPEN_TIMEOUT_S) is None or not text.strip():
             return []
@@ -195,7 +196,7 @@ def is_row_in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
 
 async def _list_keys_in_scope(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> list[str]:
     """Return the keys of all rows of these kinds within the scope."""
-    candidates = _candidates(store, scope)  # a copy, because commits may change the rows meanwhile
+    candidates = _candidates(store, scope)  # copied, because commits may change the index while the thread runs
     return await asyncio.to_thread(
         _filter_in_scope, store, scope, candidates, tuple(f"{kind}/" for kind in kinds)
     )
@@ -242,14 +243,15 @@ class _CheckedHit(NamedTuple):
 
 
 async def _boost_turns(store: UserStore, checked: Sequence[_CheckedHit]) -> list[_CheckedHit]:
-    """Boost turns by the relevance of neighboring turns, because an answer seldom repeats the words of its question.
+    """Boost turns by the relevance of neighboring turns, which often concern the same question in different words.
 
-    Only checked hits boost others, so deleted, changed or out-of-scope rows have no influence.
+    Only checked hits boost their neighbors, so deleted, changed or out-of-scope rows have no influence.
     """
     found = {one.key: one.relevance for one in checked if kind_of(one.key) == "episodes"}
     heads, dependents = store.row_index.rows, store.row_index.dependents
     sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
-    named = [list(dependents.get(session, ())) for session in sessions]  # copies, for the thread
+    # Copy the sets, because commits may change them while the thread runs.
+    named = [list(dependents.get(session, ())) for session in sessions]
     boosted = await asyncio.to_thread(
         lambda: boost_found_neighbors(found, [_turns_in_order(store, keys) for keys in named])
     )
@@ -279,9 +281,10 @@ def _rank_by_age(store: UserStore, checked: Sequence[_CheckedHit], now: str) -> 
 async def _check_hits(
     store: UserStore, scope: MemoryScope, hits: Iterable[tuple[Hit, float]], read: int
 ) -> list[_CheckedHit]:
-    """Return the hits that are unchanged in the records, each row once with its best passage.
+    """Return one checked hit for each row whose best passage is unchanged in the records.
 
-    A row changed after the `seq` that the index had `read` counts only if the hit covers its entire text.
+    `read`: the `seq` up to which the index has read. A row with a later change is returned only if the hit covers the
+    entire text of the row.
     """
     hits_by_key: dict[str, list[tuple[Hit, float]]] = {}
     for hit, relevance in hits:
@@ -289,7 +292,7 @@ async def _check_hits(
     found: list[_CheckedHit] = []
     async for batch in read_batches(store, list(hits_by_key)):
         found += await asyncio.to_thread(_find_unchanged, batch, hits_by_key)
-    # The scope is checked last, to drop rows that were deleted or moved during the read.
+    # Check the scope last, to drop rows that were deleted or moved while bodies were read.
     rows = store.row_index.rows
     found = [
         one
@@ -300,7 +303,7 @@ async def _check_hits(
 
 
 def _find_unchanged(batch: Batch, hits_by_key: dict[str, list[tuple[Hit, float]]]) -> list[_CheckedHit]:
-    """Return, for each row, its best hit whose text is still in the row."""
+    """Return for each row the best hit whose text the row still contains."""
     found: list[_CheckedHit] = []
     for key, body in batch:
         row = decode(body)

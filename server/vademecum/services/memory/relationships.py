@@ -28,8 +28,8 @@ class Edge(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> tuple[Json, bool]:
     """Add a relationship unless it exists. Return its row, and whether it is new.
 
-    Raises NotFound for an entity outside the scope, and BadRequest for entities of different projects, because an edge
-    would disclose one project in the other.
+    Raises NotFound for an entity outside the scope, and BadRequest for entities of different projects, because the
+    relationship would disclose one project in the other.
     """
     if not normalize_name(edge.label):
         raise BadRequest("A relationship needs a label. Nothing was changed.")

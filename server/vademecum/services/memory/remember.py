@@ -1,7 +1,8 @@
 """Store statements as memories, deduplicated within their scope, and search memories.
 
-An exact repetition refreshes the existing memory. A repetition in similar words replaces the old memory, which stays as
-history. This needs a model with a fitted threshold, which E5 lacks. Secrets are redacted before any lookup or write.
+An exact repetition refreshes the existing memory. A repetition in similar words supersedes the old memory, which stays
+as history. Detecting similar words needs a model with a fitted threshold, which E5 lacks. Secrets are redacted before
+any lookup or write.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from vademecum.services.models.active_model import OPEN_TIMEOUT_S
 from vademecum.services.sync import row_operations
 from vademecum.services.sync.pagination import PAGE_BYTES
 
-NEAREST = 10  # memories that are compared with a new one
-SEARCHED_LENGTH = 20_000  # characters of a memory that keyword search reads; only pushed rows are longer
+NEAREST = 10  # how many old memories are compared with a new one
+SEARCHED_LENGTH = 20_000  # how many characters of a memory keyword search reads; only pushed rows are longer
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -52,8 +53,8 @@ class Statement(msgspec.Struct, frozen=True):
 class RememberedStatement(msgspec.Struct, frozen=True):
     """The result of storing a statement.
 
-    `deduplicated`: the memory existed already, exactly or, if `supersedes` is set, in other words. `redacted`: a secret
-    in the statement was not stored.
+    `deduplicated`: the same memory existed before, in the same words or, if `supersedes` is set, in similar words.
+    `redacted`: a secret in the statement was not stored.
     """
 
     scope: MemoryPartition
@@ -72,9 +73,9 @@ class MemoryHit(msgspec.Struct, frozen=True):
 class MemoryLookup(msgspec.Struct, frozen=True):
     """The result of looking up a text before the transaction.
 
-    `seq`: the account's `seq` at the lookup; rows with a higher one are new. `exact`: the ids of current memories in
-    the partition with the same `exact_form`. `near`: if there are none, the id of the memory that the text repeats in
-    other words, or None.
+    `seq`: the account's `seq` at the lookup; rows with a higher `seq` have changed since. `exact`: the ids of current
+    memories in the partition with the same `exact_form`. `near`: the id of the memory that the text repeats in similar
+    words, or None. It is not searched if `exact` has ids.
     """
 
     partition: MemoryPartition
@@ -105,7 +106,7 @@ class Memories:
                 else "There is nothing to remember: `text` is empty."
             )
         while (result := await self._try_store(user_id, statement, text, limits)) is None:
-            pass  # the session changed project meanwhile, or the file was restored
+            pass  # try again: the session has changed project, or the file was restored
         partition, row, old = result
         repeated = old is not None
         return RememberedStatement(
@@ -117,7 +118,7 @@ class Memories:
     ) -> tuple[MemoryPartition, Json, str | None] | None:
         """Store a statement. Return the partition and the result of `store_memory`.
 
-        If the session changed project or the file was restored meanwhile, store nothing and return None.
+        If the session has changed project or the file was restored since the lookup, store nothing and return None.
         """
         async with self._users.open(user_id) as store:
             epoch, partition = store.epoch, await _resolve_partition(store, statement)
@@ -135,10 +136,10 @@ class Memories:
     async def look_up(
         self, user_id: str, partition: MemoryPartition, texts: Sequence[str], session_id: str | None = None
     ) -> list[MemoryLookup]:
-        """Look up each text in the partition. The user's file must not be held open, because this waits for the embedder.
+        """Look up each text in the partition. Do not hold the user's store meanwhile: this waits for the embedder.
 
-        `session_id`: the session that the texts were extracted from. If it has the most extracted memories allowed,
-        similar memories are not searched.
+        `session_id`: the session that the texts were extracted from, if any. If it already has SESSION_MEMORIES_MAX
+        extracted memories, similar memories are not searched.
         """
         if not texts:
             return []
@@ -164,7 +165,7 @@ class Memories:
         ]
 
     async def _find_repeated(self, user_id: str, partition: MemoryPartition, text: str) -> str | None:
-        """Return the current memory of the partition that the text repeats in other words, or None."""
+        """Return the id of the current memory of the partition that the text repeats in similar words, or None."""
         embedder = await self._recall.indexes.embedder(user_id, OPEN_TIMEOUT_S)
         if embedder is None or embedder.same_memory is None:
             return None
@@ -220,7 +221,7 @@ def _is_extracted(memory: Memory, session_id: str | None) -> bool:
 
 
 def _ids_by_form(batch: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[str]]:
-    """Return, for each form, the ids of the current memories with that form."""
+    """Return a list of ids for each form: the current memories with that exact form."""
     current = [(exact_form(one.text), one.id) for one, _ in batch if is_current(one)]
     return [[memory_id for has, memory_id in current if has == form] for form in forms]
 
@@ -228,14 +229,14 @@ def _ids_by_form(batch: list[tuple[Memory, bytes]], forms: list[str]) -> list[li
 def store_memory(
     tx: Transaction, statement: Statement, lookup: MemoryLookup, limits: Limits
 ) -> tuple[Json, str | None]:
-    """Store a statement. Return the memory and the id of the memory that it repeats, or None.
+    """Store a statement. Return the stored memory and the id of the memory that the statement repeats, or None.
 
-    An exact repetition refreshes the existing memory, so both ids are the same.
+    An exact repetition refreshes the existing memory, so the returned memory has that id.
     """
     row = _refresh(tx, statement, lookup, limits)
     if row is not None:
         return row, row["id"]
-    # The user may store a deleted memory again, under a new id. Extraction may not (`store_extracted_memory`).
+    # If the user deleted this memory, store it again under a new id. `store_extracted_memory` does not.
     memory_id = _derived_id(tx, lookup)
     return _add(tx, statement, lookup, limits, memory_id if tx.head(key_of(memory_id)) is None else None)
 
@@ -245,7 +246,8 @@ def store_extracted_memory(
 ) -> None:
     """Store an extracted memory as `store_memory` does.
 
-    Nothing is stored if the user deleted the same memory, or if the session has the most extracted memories allowed.
+    Nothing is stored if the user deleted the same memory, or if the session already has SESSION_MEMORIES_MAX extracted
+    memories.
     """
     if _refresh(tx, statement, lookup, limits) is not None:
         return
@@ -263,7 +265,7 @@ def _derived_id(tx: Transaction, lookup: MemoryLookup) -> str:
 
 
 def _refresh(tx: Transaction, statement: Statement, lookup: MemoryLookup, limits: Limits) -> Json | None:
-    """Refresh the memory with the same exact form, or return None if there is none."""
+    """Refresh the memory with the same exact form and return its row, or return None if there is none."""
     form = exact_form(lookup.text)
     new_keys = [key for key in tx.keys("memories") if not _is_unchanged_since(tx, key, lookup.seq)]
     for memory_id in [*lookup.exact, *(key.partition("/")[2] for key in new_keys)]:

@@ -28,7 +28,7 @@ from vademecum.services.sync.batches import list_live_keys, read_batches
 
 ProjectSelector = (
     str | None | UnsetType
-)  # a string selects one project by id or name, null all projects, absent the session's project
+)  # a string selects a project by id or name, None selects all projects, UNSET selects the session's project
 
 
 class RowLocation(NamedTuple):
@@ -89,8 +89,8 @@ def find_project_id(references: Iterable[str]) -> str | None:
 def locate_row(key: str, head_of: Callable[[str], RowHead | None]) -> RowLocation | None:
     """Return the current location of a memory row, or None if the row is not live.
 
-    A turn or a session summary has the location of its session, even if the row names another project. Other rows are
-    in the project that they name.
+    A turn or a session summary has the location of its session, even if the row names another project. Rows without a
+    session are in the project that they name.
     """
     head = head_of(key)
     if head is None or state_of(head) != "live":
@@ -103,12 +103,12 @@ def locate_row(key: str, head_of: Callable[[str], RowHead | None]) -> RowLocatio
 
 
 def is_within(scope: MemoryScope, head: RowHead | None) -> bool:
-    """Return whether a live memory, entity or observation is visible in the scope, by its own project."""
+    """Return whether a memory, entity or observation exists and its own project is in the scope."""
     return head is not None and not head.deleted and sees(scope, find_project_id(head.parents))
 
 
 async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
-    """Return the keys of the rows in scope. The rows of the collection must name their project themselves."""
+    """Return the keys of the rows in scope. Use this only for collections whose rows name their project themselves."""
     heads = store.row_index.rows
     return [key for key in await list_live_keys(store, collection) if is_within(scope, heads.get(key))]
 

@@ -1,4 +1,4 @@
-"""Read and write sessions by `externalId`, an id that another program chose. It is unique per user."""
+"""Read and write sessions by `externalId`, an id that another program chose. It is unique among a user's sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
 
 
 def change(tx: Transaction, external_id: str, fields: Json, limits: Limits) -> Json:
-    """Set fields of a session. `projectId` None removes it from its project. Raises NotFound for a missing row."""
+    """Set fields of a session. A `projectId` of None removes the session from its project.
+
+    Raises NotFound for a missing session or project.
+    """
     return row_operations.change(tx, "sessions", _find_id(tx, external_id), fields, limits)
 
 

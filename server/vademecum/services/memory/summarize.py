@@ -1,6 +1,6 @@
-"""Summarize a session from its turns, and a project from its sessions' summaries or else their turns.
+"""Summarize a session from its turns, and a project from its sessions' summaries or, without any, from their turns.
 
-A session has one summary and a project one overview; a new one replaces the old one.
+A session has one summary and a project has one overview. A new text replaces the old text.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from vademecum.services.sync.batches import read_batches
 if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
-# Both values are those of the original memory service, which also cuts its input to the newest 30,000 characters
-# (model/memory/summary_input.py). That limit bounds the prompt, so the number of episodes has no limit.
+# Both values come from the original memory service. It also cuts its input to the newest 30,000 characters
+# (model/memory/summary_input.py), so the number of episodes in a prompt needs no limit.
 TEMPERATURE = 0.2
 MAX_REPLY_TOKENS = 1200
 OWNER_FIELDS = {"sessions": "sessionId", "projects": "projectId"}
@@ -94,7 +94,7 @@ class Summaries:
             return await store.write(lambda tx: _store_summary(tx, subject, content, limits))
 
     async def schedule(self, user_id: str, subject: str) -> Job:
-        """Queue the summary as a job. Return the new job, or the job that is queued already.
+        """Queue the summary as a job. Return the new job, or the job that is already queued for this subject.
 
         Raises NotFound, NothingToSummarise and NoAssistant.
         """
@@ -206,7 +206,7 @@ def _list_dependents(store: UserStore, keys: Iterable[str], prefix: str) -> list
 
 
 async def _read_latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decoder[Row]) -> list[Row]:
-    """Return as many of the latest rows as the prompt can hold, in order of time."""
+    """Return the latest rows, at least as many as fit into the prompt, in order of time."""
     heads = store.row_index.rows
     found: list[Row] = []
     size = 0
@@ -234,6 +234,6 @@ def _store_summary(tx: Transaction, subject: str, content: str, limits: Limits) 
 
 
 def _belongs_only_to(tx: Transaction, key: str, subject: str) -> bool:
-    """Return whether the row refers to `subject` only. Rows that name both owners come from other programs."""
+    """Return whether the row refers only to `subject`. Other programs may write rows with a session and a project."""
     head = tx.head(key)
     return head is not None and head.parents == (subject,)

@@ -17,7 +17,7 @@ _log = structlog.get_logger("vademecum.work")
 async def set_extraction(store: UserStore, *, extracts: bool) -> None:
     """Set whether new turns cause extraction jobs. Existing jobs do not change.
 
-    A failed write is logged and not raised, because it must not keep users from their rows.
+    An error of the write is only logged, because it must not make the user's rows inaccessible.
     """
     if extracts == (store.jobs.extracted_up_to_seq is not None):
         return
@@ -41,6 +41,6 @@ async def create_jobs_for_new_turns(store: UserStore) -> None:
 
 
 def list_new_turns(store: UserStore) -> list[Entry]:
-    """Return the next turns without jobs, in the order of `seq`, or none if turns cause no jobs."""
+    """Return the next turns without jobs, in the order of `seq`, or [] if turns cause no jobs."""
     start = store.jobs.extracted_up_to_seq
     return [] if start is None else store.entries_after(job_triggers.TURNS, start, BATCH_TURNS)

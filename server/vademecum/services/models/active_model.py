@@ -1,7 +1,7 @@
 """Open the embedding model of the data folder. It is chosen at the first start and can be changed with a command.
 
-During a model change there are two: users whose rows still have the old model's vectors are served by the old model
-(`for_user`), the others by the new one. Vectors of two models are never compared.
+During a model change two models are open: the old one serves users whose rows still have its vectors, and the new one
+serves all other users (`for_user`). Vectors of two models are never compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vademecum.model.schema.vector_codec import Vectors
 
 _log = structlog.get_logger("vademecum.models")
-OPEN_DELAY_S = 0.5  # time between the start and opening the model, unless a request needs it sooner
+OPEN_DELAY_S = 0.5  # how long after startup the model is opened, unless a request needs it sooner
 OPEN_TIMEOUT_S = 10.0  # how long a request waits for the model to be opened
 PREFERRED = ("e5-small-v2", "all-minilm-l6-v2")
 
@@ -80,7 +80,7 @@ class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A model change in progress, stored in `<data>/reembed.json`.
 
     `before` and `target`: the names of the old and the new model. `model`: the hash of the new model. `users` and
-    `blocks`: how many are done.
+    `blocks`: how many of them are completely changed.
     """
 
     before: str
@@ -125,12 +125,12 @@ def _replace(path: Path, data: bytes) -> None:
 class Inference:
     """Opens and provides the embedder.
 
-    The embedder opens in the background shortly after the start, because the first sync has priority, or earlier if a
+    The embedder opens in the background shortly after startup, because the first sync has priority, or earlier if a
     request needs it.
 
-    `previous`: the folder of the model that is being replaced. `users_on_old_model`: the users it still serves. Rows of
-    `users_being_swapped` may already have new vectors while their index has the old ones, so the index must not be
-    updated. `is_idle`: returns whether no request needs a core.
+    `previous`: the folder of the model that is being replaced. `users_on_old_model`: the users whom that model still
+    serves. `users_being_swapped`: users whose rows may already have new vectors while their index has the old ones.
+    Their index must not be updated. `is_idle`: returns whether no request needs a core.
     """
 
     def __init__(
@@ -153,22 +153,23 @@ class Inference:
         self._previous: asyncio.Task[Embedder | None] | None = None
         if previous is not None:
             self._previous = asyncio.create_task(self._open_soon(previous))
-        self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # by user, block and model
+        self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # keys: user, block and model
 
     async def get(self, timeout_s: float | None = None) -> Embedder | None:
-        """Return the opened embedder, or None if no model is installed or it is damaged. /ready reports which.
+        """Wait until the embedder is open and return it, or None if no model is installed or the model is damaged.
 
-        With `timeout_s` the embedder is opened at once. Raises Busy if that takes longer.
+        /ready distinguishes the two cases. With `timeout_s` the embedder is opened at once, and Busy is raised if that
+        takes longer.
         """
         return await self._wait_open(self._opening, timeout_s)
 
     async def for_user(self, user_id: str, timeout_s: float | None = None) -> Embedder | None:
-        """Return the embedder whose vectors the user's rows and index have. Otherwise it behaves as `get`."""
+        """Return the embedder whose vectors the user's rows and index have, as `get` does."""
         opening = self._serving(user_id)
         return None if opening is None else await self._wait_open(opening, timeout_s)
 
     async def for_memory(self, user_id: str, timeout_s: float | None = None) -> Embedder | None:
-        """Return the embedder of the memory index, which is rebuilt at once when the model changes. See `get`."""
+        """Return the embedder of the memory index, as `get` does. A model change rebuilds that index at once."""
         return await self.get(timeout_s)
 
     def may_update_index(self, user_id: str) -> bool:
@@ -183,14 +184,14 @@ class Inference:
         return user_id not in self.users_being_swapped and _result(self._serving(user_id)) is embedder
 
     def searched_models(self, user_id: str) -> set[str]:
-        """Return the hashes of the models whose vectors are searched for the user now or soon: two during a swap."""
+        """Return the hashes of the models whose vectors are searched for the user now or after the swap in progress."""
         tasks = {self._serving(user_id), self._opening if user_id in self.users_being_swapped else None}
         return {embedder.model for opening in tasks if (embedder := _result(opening)) is not None}
 
     def is_opened(self) -> bool:
-        """Return whether opening has finished without an error, even if no model is installed.
+        """Return whether the model has been opened without an error, or none is installed.
 
-        Start it if necessary.
+        If the opening is still delayed, start it now.
         """
         self._open_now.set()
         return self._opening.done() and self._opening.exception() is None
@@ -202,14 +203,14 @@ class Inference:
     async def embed_block(
         self, embedder: Embedder, user_id: str, block_id: str, texts: Sequence[str]
     ) -> Vectors | None:
-        """Return the vectors of a block's texts, or None if `cancel` was called for it meanwhile."""
+        """Return the vectors of a block's texts, or None if `cancel` was called for the block in the meantime."""
         key = user_id, block_id, embedder.model
         self._running[key] = task = asyncio.create_task(_embed_when_free(embedder, texts))
         try:
             await asyncio.wait([task])
             return None if task.cancelled() else task.result()
         finally:
-            task.cancel()  # has an effect only if this call was cancelled
+            task.cancel()  # stop the task if this call was cancelled; a finished task is not affected
             if self._running.get(key) is task:
                 del self._running[key]
 
@@ -229,7 +230,7 @@ class Inference:
         return opening
 
     async def discard(self, prepared: asyncio.Task[Embedder | None]) -> None:
-        """Close a prepared model that is not used after all."""
+        """Close a prepared model that will not be used."""
         if prepared is not self._previous and (embedder := _result(prepared)) is not None:
             await embedder.aclose()
 
@@ -240,18 +241,18 @@ class Inference:
         self.users_being_swapped.clear()
 
     def finish_user(self, user_id: str) -> None:
-        """Serve the user with the new model. The user's rows and index have its vectors, or have no vectors at all."""
+        """Serve the user with the new model. The user's rows and index must have no vectors of the old model."""
         self.users_on_old_model.discard(user_id)
         self.users_being_swapped.discard(user_id)
 
     async def close_previous(self) -> None:
-        """Close the old model after its pending queries. Call this when no user is on the old model any more."""
+        """Close the old model after its pending queries. Call this when the old model serves no user any more."""
         previous, self._previous = self._previous, None
         if (embedder := _result(previous)) is not None:
             await embedder.aclose(finish=True)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text. Without a model it is estimated as a quarter of the bytes."""
+        """Return the number of tokens of each text. Without a model, estimate it as a quarter of the bytes."""
         embedder = await self.get(OPEN_TIMEOUT_S)
         if embedder is None:
             return [-(-len(text.encode(errors="replace")) // 4) for text in texts]
@@ -283,9 +284,9 @@ class Inference:
 
 
 async def _embed_when_free(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Embed texts, waiting while the queue is full.
+    """Embed texts, waiting while the embedder's queue is full.
 
-    Jobs can wait, and a full queue does not count as a failed block.
+    Background jobs can wait, and a full queue must not count as a failure of the block.
     """
     while True:
         try:
@@ -304,7 +305,7 @@ def _open(folder: Path | None, is_idle: Callable[[], bool]) -> Embedder | None:
     if folder is None:
         return None
     from vademecum.engines.onnx.embedder import (
-        Embedder,  # imports onnxruntime, which the first sync does not need
+        Embedder,  # imported here, because it imports onnxruntime, which the first sync does not need
     )
 
     try:

@@ -1,4 +1,4 @@
-"""List the models that a browser may download, which are all models that are installed on this server."""
+"""List the models that a browser may download: all installed models that the server itself can use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class InstalledModel:
 
 
 def list_models(settings: Settings) -> dict[str, InstalledModel]:
-    """Return the installed models by hash, without those that the server itself cannot use."""
+    """Map the hashes of the installed models to the models. Leave out models that the server itself cannot use."""
     models: dict[str, InstalledModel] = {}
     for folder in settings.model_folders:
         for path in sorted(folder.glob("[!.]*/manifest.json")):
@@ -33,7 +33,7 @@ def list_models(settings: Settings) -> dict[str, InstalledModel]:
 
 
 def dimensions(settings: Settings) -> dict[str, int]:
-    """Return the vector dimensions of the installed models by hash."""
+    """Map the hashes of the installed models to the dimensions of their vectors."""
     return {digest: model.manifest.dims for digest, model in list_models(settings).items()}
 
 

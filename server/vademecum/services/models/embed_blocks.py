@@ -1,9 +1,9 @@
 """Embed blocks that were uploaded without vectors, in the background. Sync carries the vectors to devices.
 
-Blocks are embedded one at a time, so a stop or a crash loses at most one. Vectors are discarded if their block changed
-meanwhile; its new state is embedded later. Small documents come before large ones, and each user gets a few blocks in turn,
-so that no user waits for another's library. A block that fails does not delay others; after some attempts its document
-reports it.
+Blocks are embedded one at a time, so after a stop or a crash at most one is embedded again. If a block changes while it
+is embedded, the vectors are discarded and the new version is embedded later. Small documents come before large ones,
+and users take turns of a few blocks, so that no user waits for another user's library. A block that fails does not
+delay the blocks after it. After MAX_ATTEMPTS failures its document gets the status `failed`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _status = msgspec.json.Decoder(_Status)
 
 
 def needs_embedding(changes: list[Change]) -> bool:
-    """Return whether a commit needs a run of this job: it has a block, or a document with the status `pending`.
+    """Return whether a commit needs a run of this job: it changed a block, or a document with the status `pending`.
 
-    Blocks with vectors count too, because one of them may complete its document. The job's own writes do not count.
+    Blocks with vectors count, too, because one of them may complete its document. The job's own writes do not count.
     """
     return any(_is_relevant(change) for change in changes)
 
@@ -73,7 +73,7 @@ def deleted_block_ids(changes: list[Change]) -> set[str]:
 
 
 class Block(NamedTuple):
-    """A version of a block. An edited block has another `seq` and is tried again."""
+    """A version of a block. An edited block has a new `seq`, so its earlier failures do not count."""
 
     id: str
     seq: int
@@ -97,10 +97,10 @@ class EmbedJob:
         self._inference = inference
         self._progress = progress
         self._schedule_again = schedule_again
-        self._failures: Counter[tuple[str, Block]] = Counter()  # by user and block
+        self._failures: Counter[tuple[str, Block]] = Counter()  # keys: user and block
 
     async def work(self, user_id: str) -> None:
-        """Embed the blocks of one turn. Raises Broken if only failed blocks that may be retried remain."""
+        """Embed the blocks of one turn. Raises Broken, so that the job backs off, if only failed blocks remain."""
         has_more = False
         try:
             has_more = await self._turn(user_id)
@@ -131,10 +131,10 @@ class EmbedJob:
         return bool(left)
 
     async def _list_todo(self, user_id: str, embedder: Embedder) -> list[Block]:
-        """Return the blocks without vectors in the order of their turns, except those that failed too often."""
+        """Return the blocks without vectors in the order of `order_blocks`, except those that failed too often."""
         async with self._users.open(user_id) as store:
             if not self._inference.serves(embedder, user_id):
-                return []  # the model changed, and that change scheduled this job again
+                return []  # the model has changed, and the change has scheduled this job again
             rows = store.row_index.rows
             blocks = [
                 Block(block_id, rows[f"{COLLECTION}/{block_id}"].seq)
@@ -175,7 +175,7 @@ class EmbedJob:
             or head.seq != block.seq
             or not self._inference.serves(embedder, user_id)
         ):
-            return  # the block or the model changed meanwhile, and that change scheduled this job again
+            return  # the block or the model has changed, and the change has scheduled this job again
         row: Json = msgspec.json.decode(body)
         texts = [chunk["text"] for chunk in row["chunks"]]
         matrix = await self._inference.embed_block(embedder, user_id, row["id"], texts)
@@ -201,7 +201,7 @@ def with_vectors(row: Json, embedder: Embedder, matrix: Vectors) -> Json:
 
 
 def order_blocks(blocks: list[Block], failures: Mapping[Block, int]) -> list[Block]:
-    """Order blocks by number of failures, then by the number of blocks that their document lacks.
+    """Order blocks by their number of failures, then by how many blocks of their document have no vectors.
 
     Blocks that failed too often are left out.
     """

@@ -1,7 +1,7 @@
 """Publish the embedding progress of documents on the streams of their user.
 
-Progress is not stored, because that would cost one write per block on every device. The row itself only changes from
-`pending` to `ready`.
+Progress is not stored, because every device would have to write the row again for each block. The stored status only
+changes from `pending` to `ready` or `failed`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class DocumentProgress(msgspec.Struct, rename="camel"):
 
 
 class EmbedProgress:
-    """Publishes progress events, per document at most one in `MIN_INTERVAL_S` seconds."""
+    """Publishes progress events, at most one for each document in `MIN_INTERVAL_S` seconds."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._published: dict[str, dict[str, float]] = {}  # by user and document: the time of the last event
+        self._published: dict[str, dict[str, float]] = {}  # maps users and documents to the time of the last event
 
     def publish(self, store: UserStore, document_id: str, model: str) -> None:
         if not self._hub.has_subscribers(store.user_id):
@@ -48,5 +48,5 @@ class EmbedProgress:
         )
 
     def forget(self, user_id: str) -> None:
-        """Forget the times of a user whose work is done."""
+        """Remove the stored times of a user whose blocks are all embedded."""
         self._published.pop(user_id, None)

@@ -1,9 +1,9 @@
 """Change the embedding model of the data folder while the server runs.
 
 The accounts are changed one after another. New vectors are staged beside an account's rows (`staged_vectors`) while
-searches use the old ones. When the new vectors are complete, one transaction swaps them into the rows, sync carries
-them to devices, and the index is replaced. Staged vectors survive a stop. A crash costs one block. Going back to the
-old model embeds only the accounts that were swapped.
+searches use the old ones. When the new vectors are complete, one transaction swaps them into the rows, sync sends them
+to devices, and the index is replaced. Staged vectors survive a stop, and after a crash at most one block is embedded
+again. A change back to the old model recomputes only the vectors of accounts that were already swapped.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class Progress(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, rename="camel"):
     """The state of a model change.
 
-    `current`: the model of new vectors. `before`: the model that is being replaced, if any. `behind`: the progress of
-    the accounts that `before` still serves, as far as they were counted. `paused`: no vectors are computed.
+    `current`: the model that computes new vectors. `before`: the model that is being replaced, if any. `behind`: the
+    progress of the accounts that `before` still serves; accounts that were not counted yet are missing. `paused`: no
+    vectors are computed.
     """
 
     current: str | None
@@ -62,15 +63,15 @@ class Status(msgspec.Struct, rename="camel"):
 
 
 def resume(settings: Settings) -> tuple[ModelPlan | None, set[str], set[str]]:
-    """Return the interrupted model change, the users on the old model, and the users that were being swapped.
+    """Return three values: the interrupted model change, the users on the old model, and the users being swapped.
 
-    Vectors staged by other changes are deleted.
+    Delete the staged vectors of any other change.
     """
     plan = active_model.load_plan(settings)
     staged_vectors.delete_others(settings.data, plan.model if plan is not None else None)
     if plan is None:
         return None, set(), set()
-    # The choice may be outdated, because the server stopped between writing the plan and the choice.
+    # Write the choice again, because the server may have stopped after writing the plan and before writing the choice.
     if active_model.read_choice(settings) != plan.target:
         active_model.write_choice(settings, plan.target)
     return (
@@ -129,14 +130,14 @@ class ModelChange:
                     f"back with `vademecum models use {self._plan.before}`. Nothing was changed."
                 )
             on_old_model: set[str] = set()
-            if current is not None:  # otherwise no vectors exist yet, and the embed job computes them
+            if current is not None:  # without a current model there are no old vectors to replace
                 inference = self._inference
                 swapped_back = inference.users_on_old_model - inference.users_being_swapped
                 on_old_model = await self._with_records(accounts) - swapped_back
             before = current.manifest.id if current is not None else name
             await self._begin(ModelPlan(before=before, target=name, model=manifest.hash), on_old_model)
             with_records = await self._with_records(accounts)
-            # This includes users who had no records when the change began.
+            # Read the users again, to include those who had no records when the change began.
             for user_id in with_records - on_old_model:
                 self._indexer.forget(user_id)
                 self._schedule_document_jobs(user_id)
@@ -145,7 +146,7 @@ class ModelChange:
             await self._schedule_remaining()
 
     async def use_first_installed(self, accounts: Callable[[], Collection[str]]) -> None:
-        """Poll until a model is installed, and use it. Return at once if there is a model already."""
+        """Wait until a model is installed, and use it. Return at once if a model is already in use."""
         last_error = ""
         while await self._inference.get() is None:
             await asyncio.sleep(POLL_INTERVAL_S)
@@ -153,7 +154,7 @@ class ModelChange:
                 folder = await asyncio.to_thread(active_model.find_folder, self._settings)
                 if folder is not None:
                     await self.use(folder.name, accounts())
-            except Exception as error:  # the model may be incompletely copied; log each error once
+            except Exception as error:  # try again: the copying of the model may not be complete yet
                 if str(error) != last_error:
                     _log.error("an installed model cannot be used", exc_info=error)
                 last_error = str(error)
@@ -185,7 +186,7 @@ class ModelChange:
             await asyncio.to_thread(staged_vectors.delete_others, self._settings.data, plan.model)
 
     def _store_change(self, plan: ModelPlan, on_old_model: set[str]) -> None:
-        """Write the change to disk. The folders come first, because they have no effect until the plan exists."""
+        """Write the change to disk. Create the folders first, because without a plan they have no effect."""
         staged_vectors.create_folders(self._settings.data, on_old_model, plan.model)
         active_model.save_plan(self._settings, plan)
         try:
@@ -198,7 +199,7 @@ class ModelChange:
             raise
 
     async def _schedule_remaining(self) -> None:
-        """Schedule the users on the old model. While the change is paused, only interrupted swaps are finished."""
+        """Schedule the users on the old model or, while the change is paused, only those with an interrupted swap."""
         inference, is_paused = self._inference, self._plan is not None and self._plan.paused
         for user_id in inference.users_being_swapped if is_paused else inference.users_on_old_model:
             self._schedule("reembed", user_id)
@@ -215,7 +216,7 @@ class ModelChange:
             await self._schedule_remaining()
 
     async def work(self, user_id: str) -> None:
-        """Stage missing vectors, and swap when all are staged. Raises Broken if blocks failed that may be retried."""
+        """Stage missing vectors, and swap when all are staged. Raises Broken if failed blocks should be retried."""
         try:
             while (target := await self._target(user_id)) is not None:
                 staged = StagedVectors(self._settings.data, user_id, target.model)
@@ -240,7 +241,7 @@ class ModelChange:
         return await self._inference.get()
 
     async def _stage_missing(self, user_id: str, target: Embedder, staged: StagedVectors) -> bool:
-        """Stage the vectors that are missing. Return False if the model change was changed or paused meanwhile."""
+        """Stage the missing vectors. Stop and return False if the model change is paused or gets another target."""
         retries = 0
         async with self._users.open(user_id) as store:
             missing, total = await self._list_missing(store, target.model, staged)
@@ -253,7 +254,7 @@ class ModelChange:
                     return False
                 if isinstance(
                     error, NotFound | Busy | OSError
-                ):  # the block did not cause this error; the disk may be full, for example
+                ):  # do not count it as a failure of the block: the disk may be full, for example
                     raise
                 self._failures[user_id, block] += 1
                 retries += self._failures[user_id, block] < MAX_ATTEMPTS
@@ -267,7 +268,10 @@ class ModelChange:
     async def _list_missing(
         self, store: UserStore, model: str, staged: StagedVectors
     ) -> tuple[list[Block], int]:
-        """Return the blocks that are neither swapped nor staged, oldest first, and the number of all blocks."""
+        """Return the blocks that are neither swapped nor staged, oldest first, and the number of all blocks.
+
+        The list of blocks does not include those that failed too often.
+        """
         seqs = await asyncio.to_thread(staged.seqs)
         rows = store.row_index.rows
         on_old_model = (
@@ -300,7 +304,7 @@ class ModelChange:
                 await asyncio.to_thread(staged.put, *block, vectors)
 
     async def _swap_if_complete(self, user_id: str, target: Embedder, staged: StagedVectors) -> None:
-        """Swap the staged vectors into the rows. Blocks that arrived meanwhile are staged first."""
+        """Swap the staged vectors into the rows. Change nothing if new blocks have arrived, which are staged first."""
         async with self._changing:
             if await self._target(user_id) is not target:
                 return
@@ -338,7 +342,7 @@ class ModelChange:
                 for (owner, block), count in self._failures.items()
                 if owner == user_id and count >= MAX_ATTEMPTS
             }
-            # Mark the swap before the rows change, so that after a stop the server knows that they may have changed.
+            # Mark the swap before the rows change. After a stop, the mark shows that the rows may have new vectors.
             await asyncio.to_thread(staged.begin_swap)
             self._inference.users_being_swapped.add(user_id)
             is_swapped = await store.write(lambda tx: _put_all(tx, current, vectors, target, skipped))
@@ -349,14 +353,14 @@ class ModelChange:
 
     async def _finish_user(self, user_id: str, staged: StagedVectors) -> None:
         await asyncio.to_thread(staged.delete)
-        # For rows that arrived during the swap or have vectors of another model.
+        # Process rows that arrived during the swap or have vectors of another model.
         self._schedule_document_jobs(user_id)
         if self._plan is not None:
             blocks = self._plan.blocks + self._progress.pop(user_id, Progress(0, 0)).of
             self._plan = msgspec.structs.replace(self._plan, users=self._plan.users + 1, blocks=blocks)
             try:
                 active_model.save_plan(self._settings, self._plan)
-            except OSError as error:  # not fatal: the count is too low after a restart
+            except OSError as error:  # only log it: merely the count is too low after a restart
                 _log.error("the progress of the model change was not stored", exc_info=error)
         await self._end_if_done()
 

@@ -1,9 +1,9 @@
 """Store staged vectors: the vectors of a new model that are computed but not yet written into the rows.
 
 The folder `<user's folder>/reembed/<model's hash>/` exists as long as the user's rows have the vectors of the old model.
-Each file has the new vectors of one block and is named after the block and the `seq` of the row it was computed from. So
-a listing shows what is done, a crash costs one block, and the vectors of deleted blocks are found by name. A file ends
-with a checksum.
+Each file contains the new vectors of one block. Its name consists of the block's id and the `seq` of the row from which
+the vectors were computed. So the names show which blocks are done, after a crash at most one block is computed again,
+and the vectors of deleted blocks can be found. A file ends with a checksum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vademecum.model.schema.vector_codec import Vectors
 FOLDER = "reembed"
 INDEX = "index"  # the search index of the new vectors, until it replaces the old one
 SWAPPING = "swapping"  # a file that exists while the rows change and until the index is replaced
-CHECKSUM_LENGTH = 4  # bytes
+CHECKSUM_LENGTH = 4  # in bytes
 
 
 class StagedVectors:
@@ -43,7 +43,7 @@ class StagedVectors:
         _remove_if_empty(self.folder.parent)
 
     def seqs(self) -> dict[str, int]:
-        """Return, by block, the `seq` of the row that its staged vectors were computed from."""
+        """Map the id of each staged block to the `seq` of the row from which its vectors were computed."""
         seqs: dict[str, int] = {}
         for path in self.folder.glob("*@*"):  # yields nothing if the folder does not exist
             block_id, _, seq = path.name.partition("@")
@@ -52,7 +52,7 @@ class StagedVectors:
         return seqs
 
     def put(self, block_id: str, seq: int, vectors: Vectors) -> None:
-        """Write the staged vectors of a block atomically. A missing folder is not created: the account was deleted."""
+        """Write the staged vectors of a block atomically. Do not create a missing folder: the account was deleted."""
         path = self._path(block_id, seq)
         new = path.with_name(path.name + ".new")
         data = vectors.astype("<f4").tobytes()
@@ -63,16 +63,16 @@ class StagedVectors:
         new.replace(path)
 
     def read(self, blocks: Mapping[str, int], dims: int) -> dict[str, Vectors]:
-        """Return the staged vectors (n × dims) of the given blocks. `blocks`: the `seq` of each block by its id.
+        """Map the ids of `blocks` to their staged vectors (n × dims). `blocks`: maps ids to the `seq` of their rows.
 
-        A damaged file is deleted, so that its vectors are computed again.
+        A missing file is skipped. A damaged file is deleted, so that its vectors are computed again.
         """
         vectors: dict[str, Vectors] = {}
         for block_id, seq in blocks.items():
             path = self._path(block_id, seq)
             try:
                 content = path.read_bytes()
-            except FileNotFoundError:  # the block was just deleted
+            except FileNotFoundError:  # the block has just been deleted
                 continue
             data = content[:-CHECKSUM_LENGTH]
             if len(data) % (4 * dims) or _checksum(data) != content[-CHECKSUM_LENGTH:]:

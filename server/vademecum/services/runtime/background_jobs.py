@@ -20,14 +20,14 @@ from vademecum.services.sync.stream import Hub
 from vademecum.settings import Settings
 
 RETRY_S = 60.0
-# A commit of at least this many rows is probably part of a device's first sync, and more commits will follow. A turn
-# has only a few rows.
+# A commit of at least this many rows is probably part of a device's first sync, and more commits will follow. The
+# commit of a turn has only a few rows.
 BULK_ROWS = 10
-# After a bulk commit, indexing waits until no commit came for BULK_QUIET_S, but at most for BULK_MAX_DELAY_S. Searches
-# do not wait.
+# After a bulk commit, indexing waits until no commit has arrived for BULK_QUIET_S, but at most for BULK_MAX_DELAY_S. A
+# search starts the indexing at once.
 BULK_QUIET_S, BULK_MAX_DELAY_S = 1.0, 10.0
-INDEX_DELAY_S = 0.05  # so that the response to the write is sent before indexing begins
-INDEX_MIN_INTERVAL_S = 5.0  # each run slows down writers; a search does not wait for the next run
+INDEX_DELAY_S = 0.05  # lets the response to the write be sent before indexing begins
+INDEX_MIN_INTERVAL_S = 5.0  # limits how often a run slows down writers; a search starts a run at once
 Work = Callable[[str], Awaitable[None]]  # the work of a job, which gets a user id
 _log = structlog.get_logger("vademecum.jobs")
 
@@ -113,18 +113,18 @@ class BackgroundJobs:
             self.schedule("erase", user_id, self._edited_text_erase_delay_s)
 
     def on_fence(self, user_id: str) -> None:
-        """End the streams of an account that was just fenced, so that its clients reconnect and get the reason."""
+        """Close the streams of a newly fenced account, so that its clients reconnect and receive the reason."""
         self._hub.close_user(user_id)
 
     def on_erasure_due(self, user_id: str) -> None:
-        """Schedule the erasure that a newly opened file lists as pending. A crash may have lost its job marker."""
+        """Schedule the pending erasure that a newly opened file lists. After a crash its job marker may be missing."""
         if not self.jobs["erase"].is_pending(user_id):
             self.schedule("erase", user_id)
 
     def on_new_epoch(self, user_id: str) -> None:
-        """Close the streams of the user, and schedule all jobs because the indexes may contain later rows.
+        """Close the streams of the user, and schedule all jobs, because the indexes may contain rows that are lost now.
 
-        On an open stream RxDB would store a checkpoint of the new epoch and skip the lost rows.
+        From an open stream RxDB would store a checkpoint of the new epoch, and never push the lost rows again.
         """
         self._hub.close_user(user_id)
         self.schedule_all(user_id)
@@ -136,12 +136,12 @@ class BackgroundJobs:
             self.jobs[job].schedule_when_quiet(user_id, BULK_QUIET_S, BULK_MAX_DELAY_S)
 
     def start(self, users: UserStores) -> None:
-        """Resume unfinished work. All jobs of users whose stores were open during a crash are scheduled."""
+        """Resume unfinished work. Schedule all jobs of users whose stores were open during a crash."""
         for job in self.jobs.values():
             job.start()
         for user_id in users.list_unclean():
             for name, job in self.jobs.items():
-                if name != "erase":  # `on_erasure_due` schedules an erasure if one is pending in the file
+                if name != "erase":  # `on_erasure_due` schedules it if the file lists a pending erasure
                     job.schedule(user_id)
 
     async def start_new_model(self, data: Path, users: UserStores, user_ids: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Open the services of a server. Only this module connects them with each other."""
+"""Open the services of a server and connect them with each other. No other module connects services."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def _log_repair(notice: str) -> None:
 
 
 class Services:
-    """The services of a running server, for routes and commands. Each receives the collaborators that it uses.
+    """The services of a running server, for routes and commands. Each service receives the services that it uses.
 
-    A user's rows are reached only by `users.open(user_id)`, which names the user.
+    All access to a user's rows goes through `users.open(user_id)`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Services:
         *,
         run_llm_jobs: bool,
     ) -> None:
-        """Open all services in order. `stack` closes them in reverse order, also if this constructor raises."""
+        """Open all services in order. `stack` closes them in reverse order, even if this constructor fails."""
         self._run_llm_jobs = run_llm_jobs
         self.settings = settings
         self.registry = registry

@@ -1,7 +1,7 @@
 """Limit concurrent uploads, questions and threads, in total and per user.
 
-An upload holds its file in memory until the file is stored. A question holds a connection to the language model until
-it is answered.
+The file of an upload stays in memory until it is stored. A question uses a connection to the language model until it is
+answered.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def share_threads() -> None:
 class _ConcurrencyLimit:
     per_user: int
     total: int
-    _running: Counter[str] = field(default_factory=Counter)  # by user
+    _running: Counter[str] = field(default_factory=Counter)  # the occupied slots of each user
 
     def _acquire(self, user_id: str, user_error: Busy, total_error: Busy) -> Callable[[], None]:
         """Acquire a slot and return a function that releases it.
@@ -55,7 +55,7 @@ class _ConcurrencyLimit:
 
 @dataclass
 class UploadLimit(_ConcurrencyLimit):
-    """Limits the uploaded files that are in memory at once."""
+    """Limits how many uploaded files are in memory at the same time."""
 
     per_user: int = 4
     total: int = 16

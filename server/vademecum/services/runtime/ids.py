@@ -1,6 +1,6 @@
 """Create ids for new rows and epochs.
 
-Time and randomness come from this module, the format from `model/schema/uuid7`.
+This module provides time and randomness; `model/schema/uuid7` defines the format.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A queue of users for one kind of background job. Runs are serialized per user, retried, and survive a restart.
+"""Queue users for one kind of background job. A user's runs never overlap, failed runs are retried, and the queue
+survives a restart.
 
-A pending user has a marker file `<data>/jobs/<job>/<user id>`, so that a start need not open every account's records.
-Its modification time is the due time, its content the requested delay in seconds. The marker is deleted when the work
-is done.
+A pending user has a marker file `<data>/jobs/<job>/<user id>`, so that server startup need not open every account's
+records. The file's modification time is the due time, and its content is the requested delay in seconds. The marker is
+deleted when the work is done.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from vademecum.errors import Broken, NotFound, Stopping, VademecumError
 from vademecum.fair_queue import current_user
 
 _log = structlog.get_logger("vademecum.jobs")
-STOPPING_S = 5  # seconds after which a client may retry while the server stops
+STOPPING_S = 5  # how long a client should wait before it retries a request that a stopping server rejected
 RETRY_S = (1.0, 5.0, 30.0, 120.0)
-EARLY = 0.4  # a request in this last part of the minimum interval may start the next run
+EARLY = 0.4  # the last part of the minimum interval, in which a request may start the next run early
 
 
 class JobQueue:
     """Run `work(user_id)` for each scheduled user, `delay_s` after the request, for `parallel` users at a time.
 
-    `min_interval_s`: time between the starts of two runs of a user, unless a caller waits for the result. In the last part
-    of the interval (`EARLY`) a request may start the run early: right after a write, a run delays the next write least.
-    `paused`: store requests without running them, for a later start.
+    `min_interval_s`: the time between the starts of two runs of a user, unless a caller waits for the result. In the
+    last part of the interval (`EARLY`), a request starts the run after its own delay, because a run delays writers
+    least if it follows a write directly. `paused`: only store requests, so that a later server start runs them.
     """
 
     def __init__(
@@ -53,11 +54,11 @@ class JobQueue:
         self._early_s = min_interval_s * EARLY
         self._slots = asyncio.Semaphore(parallel)
         # The keys of these dictionaries are users. Times are on the monotonic clock.
-        self._not_before: dict[str, float] = {}  # the earliest next start after a failure or a run
-        self._due: dict[str, float] = {}  # the start of the next run
+        self._not_before: dict[str, float] = {}  # the earliest time of the next run, after a run or a failure
+        self._due: dict[str, float] = {}  # the time of the next run
         self._tasks: dict[str, asyncio.Task[None]] = {}  # tasks that are waiting or running
-        self._wake: dict[str, asyncio.Event] = {}  # set to make a waiting task look at `_due` again
-        self._latest: dict[str, float] = {}  # the time up to which a run can be deferred
+        self._wake: dict[str, asyncio.Event] = {}  # set to make a waiting task read `_due` again
+        self._latest: dict[str, float] = {}  # the latest time to which a run can be deferred
         self._waiters: dict[str, list[asyncio.Future[None]]] = {}  # callers that wait for the next run
         self._paused = paused
 
@@ -79,9 +80,10 @@ class JobQueue:
 
     @staticmethod
     def _remaining_s(marker: Path) -> float:
-        """Return the seconds until a marker is due, at most its delay, so that a clock set back does not postpone the work.
+        """Return the seconds until a marker is due, at most its delay.
 
-        A marker without a delay (damaged, or of an earlier version) is due now.
+        The delay is the limit because a clock that was set back must not postpone the work. A marker without a delay
+        (damaged, or of an earlier version) is due now.
         """
         remaining_s = marker.lstat().st_mtime - time.time()
         try:
@@ -92,7 +94,7 @@ class JobQueue:
     def schedule(self, user_id: str, delay_s: float | None = None) -> None:
         """Schedule a run for this user after `delay_s`, by default the delay of the job.
 
-        Of several requests the earliest counts. A request during a run causes another run.
+        If a run is already scheduled, the earlier time counts. A request during a run causes another run.
         """
         due = time.monotonic() + (self._delay_s if delay_s is None else delay_s)
         not_before = self._not_before.get(user_id, due)
@@ -108,13 +110,13 @@ class JobQueue:
         elif user_id in self._wake:
             self._write_marker_soon(user_id)
             self._wake[user_id].set()
-        elif task.done() or task.cancelling():  # its marker is deleted, and a stop may precede the next task
+        elif task.done() or task.cancelling():  # the task's marker is deleted; keep the work if the server stops now
             self._write_marker_soon(user_id)
 
     def schedule_when_quiet(self, user_id: str, quiet_s: float, max_delay_s: float) -> None:
-        """Debounce: schedule a run `quiet_s` after the last such request, but at most `max_delay_s` after the first.
+        """Debounce: schedule a run `quiet_s` after the last of these calls, but at most `max_delay_s` after the first.
 
-        A waiting run is deferred, but not if it is already due.
+        A call defers a waiting run, unless the run is already due.
         """
         is_waiting = user_id in self._wake and user_id in self._due
         if not is_waiting:
@@ -126,11 +128,11 @@ class JobQueue:
             self._due[user_id] = max(self._due[user_id], min(now + quiet_s, latest))
 
     def run_now(self, user_id: str) -> None:
-        """Start a run at once, skipping any delay, including the backoff after a failure."""
+        """Start a run at once, without any delay or backoff after a failure."""
         self._schedule_at(user_id, time.monotonic())
 
     async def run_and_wait(self, user_id: str) -> None:
-        """Run the work at once and wait for it. If the work raises an error, raise the same error and retry later.
+        """Run the work at once and wait for it. If the work raises an error, raise that error and retry the work later.
 
         The marker stays until the work is done, so that a crash does not lose the work.
         """
@@ -166,17 +168,17 @@ class JobQueue:
             self._begin(user_id)
 
     def _write_marker_soon(self, user_id: str) -> None:
-        """Write the marker in the next step of the event loop, so that the response of the caller goes out first."""
+        """Write the marker in the next step of the event loop, so that the caller's response is sent first."""
         due = time.time() + self._due[user_id] - time.monotonic()
         asyncio.get_running_loop().call_soon(self._write_marker, user_id, due)
 
     def _write_marker(self, user_id: str, due: float) -> None:
         if user_id not in self._due:
-            return  # the work was canceled meanwhile, before it could start
+            return  # the work has already been canceled
         marker = self._folder / user_id
         try:
             marker.touch()
-            with contextlib.suppress(OSError):  # on a full disk the marker has no delay and is due at once
+            with contextlib.suppress(OSError):  # on a full disk, keep an empty marker, which is due at once
                 marker.write_text(f"{max(0.0, due - time.time()):.0f}", encoding="ascii")
             os.utime(marker, (due, due))
         except OSError as error:
@@ -214,7 +216,7 @@ class JobQueue:
                 return
             except NotFound:
                 self._not_before.pop(user_id, None)
-                return  # the account does not exist or was deleted
+                return  # do not retry: the account does not exist any more
             except Exception as error:
                 wait = RETRY_S[min(failures, len(RETRY_S) - 1)]
                 failures += 1
@@ -240,7 +242,7 @@ class JobQueue:
         return len(self._tasks)
 
     async def drain(self, user_id: str) -> None:
-        """Run all work of this user now and wait until none is left."""
+        """Run all work of this user now and wait until it is done."""
         while (task := self._tasks.get(user_id)) is not None:
             if user_id in self._due:
                 self.run_now(user_id)

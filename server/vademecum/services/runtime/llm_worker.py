@@ -1,8 +1,9 @@
 """Run, list and retry the jobs of the language model, which are stored in each user's file.
 
-A run attempts one job of a user; then it is the next user's turn. The result of a job and its completion are stored in
-one transaction, in which the job must be unchanged: a row that was edited or deleted meanwhile has another job, or none.
-A crash leaves a job `running`; the next run attempts it again, because no two runs of a user overlap.
+A run attempts one job of a user; then it is the next user's turn. One transaction stores the result of a job and
+completes the job, unless the job has changed: if its row was edited or deleted during the attempt, the row has a new
+job or none. After a crash a job may still be `running`. The next run attempts it again, because a user's runs never
+overlap.
 """
 
 from __future__ import annotations
@@ -34,14 +35,17 @@ from vademecum.services.memory.turn_jobs import create_jobs_for_new_turns, list_
 Handler = Callable[[str, Job], Awaitable[None]]
 DEFECT = "The server failed at this job. It will be retried."
 INTERRUPTED = "The server stopped during each attempt at this job."
-# Errors that the operator of the model must fix. The job did not cause them.
+# Errors that the operator must fix or that pass by themselves. The job did not cause them.
 UNAVAILABLE = (AssistantUnreachable, AssistantBusy, AssistantKeyRefused, ModelUnknown)
 
 _log = structlog.get_logger("vademecum.work")
 
 
 def unasked(error: VademecumError) -> bool:
-    """Return whether the request did not reach the model. A model that stays silent may do so at every attempt."""
+    """Return whether the request did not reach the model.
+
+    A silent model counts as reached. Otherwise a job that always makes the model silent would be retried forever.
+    """
     return isinstance(error, UNAVAILABLE) and not isinstance(error, AssistantSilent)
 
 
@@ -49,7 +53,7 @@ def unasked(error: VademecumError) -> bool:
 class JobList:
     """The newest jobs of a user.
 
-    `counts`: the number of jobs by state. `requests_today`: requests of jobs to the language model since midnight UTC.
+    `counts`: maps states to numbers of jobs. `requests_today`: requests to the language model since midnight UTC.
     """
 
     newest: list[Job]
@@ -60,8 +64,8 @@ class JobList:
 class LlmJobs:
     """Runs, lists and retries the jobs of the language model.
 
-    `handlers`: by kind of job, the function that runs it. `schedule`: schedules the next run of a user after a number
-    of seconds. `daily_limit`: requests per day and account, after which extraction jobs wait for the next day.
+    `handlers`: maps kinds of jobs to the functions that run them. `schedule`: schedules the next run of a user after a
+    number of seconds. `daily_limit`: requests per day and account, after which extraction jobs wait for the next day.
     Summaries count towards the limit but do not wait, because a person requested them.
     """
 
@@ -80,7 +84,7 @@ class LlmJobs:
         self._clock = clock
         self._schedule = schedule
         self._is_closing = is_closing
-        self._outages: dict[str, int] = {}  # by user: consecutive attempts that found the model unavailable
+        self._outages: dict[str, int] = {}  # maps users to consecutive attempts that found the model unavailable
 
     async def list_jobs(self, user_id: str, limit: int) -> JobList:
         """Return the newest jobs, including those of all turns that a client may have seen."""
@@ -88,7 +92,8 @@ class LlmJobs:
             extracted_up_to = await self._create_missing_jobs(store)
             while True:
                 newest, counts = await store.list_jobs(limit)
-                # A turn that was edited meanwhile has lost its old job, and its new job may not exist yet.
+                # List again if jobs are missing. An edit during the listing deletes a turn's job, which needs a new
+                # one.
                 before, extracted_up_to = extracted_up_to, await self._create_missing_jobs(store)
                 if extracted_up_to == before:
                     today = timestamps.day(self._clock())
@@ -98,9 +103,9 @@ class LlmJobs:
     async def _create_missing_jobs(store: UserStore) -> int | None:
         """Create the missing jobs of all committed turns. Return the `seq` up to which turns have their jobs."""
         try:
-            await store.write(lambda tx: None)  # an empty write waits until all earlier commits are complete
+            await store.write(lambda tx: None)  # wait until all earlier commits are complete
             await create_jobs_for_new_turns(store)
-        except Exception as error:  # for example a full disk; the stored jobs can still be listed
+        except Exception as error:  # only log it, for example on a full disk: the stored jobs can still be listed
             _log.error("cannot create jobs of turns", exc_info=error)
         return store.jobs.extracted_up_to_seq
 
@@ -140,8 +145,7 @@ class LlmJobs:
     async def run(self, user_id: str) -> None:
         """Attempt the job that is due, if any, and schedule the next run.
 
-        A graceful stop undoes the attempt, even during the transaction that starts it. In that case only the file shows
-        whether the attempt was started.
+        A graceful stop undoes the attempt, even if it interrupts the wait for the transaction that starts the attempt.
         """
         started: list[Job] = []
         was_requested = False
@@ -151,7 +155,7 @@ class LlmJobs:
                 if not (turns or store.jobs.open):
                     return
                 wait_s = await store.write(partial(self._start, turns=turns, started=started))
-                if not started and list_new_turns(store):  # the turns just processed were deleted or empty
+                if not started and list_new_turns(store):  # more turns follow; those just processed need no job
                     wait_s = 0
             if started:
                 was_requested = True
@@ -183,9 +187,9 @@ class LlmJobs:
         return None
 
     def _next(self, tx: Transaction) -> tuple[Job | None, float | None]:
-        """Return the job that is due, or else the seconds until the next job is due.
+        """Return (job, None) if a job is due, or (None, seconds until a job is due) if jobs wait.
 
-        Return (None, None) without jobs.
+        If neither is the case, return (None, None).
         """
         candidates = tx.jobs.open()
         waits: list[float] = []
@@ -202,9 +206,9 @@ class LlmJobs:
         return None, min(waits, default=None)
 
     async def _undo_attempt(self, user_id: str, started: Sequence[Job], *, was_requested: bool) -> None:
-        """Undo the started attempt. `started` is complete, because this write follows the one that fills it.
+        """Undo the attempt in `started`. When `undo` runs, the earlier write has already filled `started`.
 
-        An error must not replace the cancellation, or the stop would wait for the next attempt.
+        An error is only logged. If it replaced the cancellation, the stopping server would wait for another attempt.
         """
 
         def undo(tx: Transaction) -> None:
@@ -240,7 +244,7 @@ class LlmJobs:
                 partial(change, error=error.message, wait_s=wait_s),
                 was_requested=not unasked(error),
             )
-        except ReplyNotJson as error:  # a third attempt would probably fail too, and each attempt costs money
+        except ReplyNotJson as error:  # the second such reply fails the job: each attempt costs money and rarely helps
             _log.warning("reply is not JSON", kind=job.kind, attempts=job.attempts)
             change_to = jobs.fail if job.error == error.message else jobs.retry_later
             await self._put_off(user_id, job, partial(change_to, error=error.message))
@@ -258,7 +262,7 @@ class LlmJobs:
     ) -> None:
         """Apply `change` to the job unless another write has changed it.
 
-        A stored answer of the model stays in the job.
+        A pending answer that was stored in the job does not count as a change.
         """
         now = self._clock()
 

@@ -22,7 +22,7 @@ QUIET = ("httpx", "httpcore", "uvicorn.access", "litestar")
 def configure(level: int = logging.INFO) -> None:
     """Configure logging for a server process.
 
-    Loggers of libraries use the same format; verbose ones log only warnings.
+    Loggers of libraries use the same format. The verbose ones in QUIET log only warnings and errors.
     """
     on_terminal = sys.stderr.isatty()
     renderer: structlog.types.Processor = (
@@ -61,7 +61,7 @@ class _SafeStderr:
 
 
 def _trace(_: object, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    """Replace `exc_info` by `exception`, a list of the error and its causes. The original cause comes last.
+    """Replace `exc_info` with `exception`, a list of the error and its causes. The original cause comes last.
 
     Each entry has a type and traceback locations.
     """

@@ -1,8 +1,8 @@
 """Give waiting requests priority over background work.
 
-The GIL lets one thread compute at a time, so each computing background thread delays every request. Such a thread yields
-between two rows while requests wait. The model computes without the GIL but on the same cores: unless the server is idle,
-it leaves one core free.
+The GIL lets one thread compute at a time, so each computing background thread delays every request. Such a thread rests
+between two rows while requests wait. The model computes without the GIL but on the same cores, so it leaves one core
+free unless the server is idle.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-REST = 19  # background work rests at most 19 times as long as it works, so it proceeds under constant load
-GAP_S = 0.02  # the longest gap between the requests of a client that sends one after another
+REST = 19  # background work rests at most 19 times as long as it works, so it makes progress under constant load
+GAP_S = 0.02  # how long after a response the next request of the same client is expected
 NAP_S = 0.005  # the pause between two checks, because each check takes the GIL from a request
-IDLE_S = 0.5  # an active user of the app, or a polling client, sends the next request sooner
+IDLE_S = 0.5  # how long the server must be without requests to be idle; active clients send requests more often
 
 
 class RequestPriority:
-    """Counts waiting requests. Updated on the event loop, read from threads."""
+    """Counts waiting requests. The event loop updates the count, and threads read it."""
 
     def __init__(self) -> None:
         self._requests = 0
@@ -74,7 +74,7 @@ class RequestPriority:
             lock.release()
 
     def throttled(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items. After each, rest while requests wait, at most `REST` times as long as the work on it took."""
+        """Yield the items. After each item, rest while requests wait, at most `REST` times as long as its work took."""
         for item in items:
             began = time.thread_time()
             yield item

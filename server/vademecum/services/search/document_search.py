@@ -1,8 +1,8 @@
 """Search the documents that a session has borrowed for the passages that best match a question.
 
 Invariant 1: the scope is the session's borrowed documents (`activeSessions`), regardless of their origin, and an empty
-scope gives an empty result. Every hit is checked against the records: a hit whose block is deleted, returned or changed
-is dropped. The text of a result comes from the records, never from the index.
+scope gives an empty result. Every hit is checked against the records: it is dropped if its block was deleted or changed
+or its document was returned. The text of a result comes from the records, never from the index.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class DocumentSearch:
 def _interleave_named(named_hits: ScoredHits, all_hits: ScoredHits, *, is_certain: bool) -> ScoredHits:
     """Interleave the hits of documents named in the question with the hits of all documents.
 
-    A named document is probably asked about, but perhaps not alone. Its hits come first, unless the name is uncertain
-    and other hits match far better.
+    The question is probably about the named documents, but perhaps not only about them. Their hits come first, unless
+    the names are uncertain and hits of different documents match far better.
     """
     scored = {hit.place: (hit, score) for hit, score in (*named_hits, *all_hits)}
     named_places = [hit.place for hit, _ in named_hits]
@@ -176,7 +176,7 @@ async def _check_hits(
     names = await read_filenames(store, {result.document_id for result in checked})
     active = list_borrowed_ids(
         store, session_id
-    )  # read again, to drop documents that were deleted or returned meanwhile
+    )  # read again, to drop documents that were deleted or returned during the reads above
     return _merge_repeats(
         [
             msgspec.structs.replace(result, filename=names[result.document_id])

@@ -18,7 +18,7 @@ from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
-MAX_ATTEMPTS = 3  # attempts of a search, because the index may be replaced or found damaged meanwhile
+MAX_ATTEMPTS = 3  # how often a search is tried, because the index may be replaced or found damaged during it
 ScoredHits = list[tuple[Hit, float]]
 
 
@@ -42,9 +42,9 @@ class HybridSearch:
         vector_weight: float = VECTOR_WEIGHT,
         date_terms: str = "",
     ) -> tuple[ScoredHits, int]:
-        """Return the best hits within `ids`, and the `seq` up to which the index had certainly read.
+        """Return two values: the best hits within `ids`, and the `seq` up to which the index has certainly read.
 
-        `at`: epoch and `seq` at the time of the question. A lower returned `seq` means that the index is late.
+        `at`: epoch and `seq` at the time of the question. If the returned `seq` is lower, the index was not up to date.
         `date_terms`: search terms in addition to the query. Raises Busy while the index is being rebuilt.
         """
         return await self._with_retries(
@@ -66,17 +66,17 @@ class HybridSearch:
                 return await work(), seq
             except IndexDamaged:  # the index was reset and is being rebuilt from the records
                 seq = await self._wait_for_index(user_id, *at)
-            except (IndexReplaced, EmbedderClosed):  # the model changed meanwhile
+            except (IndexReplaced, EmbedderClosed):  # the model has changed, so embed the query again
                 continue
         raise Busy("The search index is being rebuilt. Try again in a second.", retry_after_s=1)
 
     async def _wait_for_index(self, user_id: str, epoch: str, seq: int) -> int:
-        """Wait at most `wait_s` until the index has read up to `seq`. Return the `seq` it has certainly read."""
+        """Wait at most `wait_s` until the index has read up to `seq`. Return the `seq` that it has certainly read."""
         index_epoch, index_seq = await self._indexes.read(user_id, lambda index: index.checkpoint)
         reached = index_seq if index_epoch == epoch else 0
         if reached >= seq:
             return reached
-        self._indexer.forget(user_id)  # the index may have been rebuilt
+        self._indexer.forget(user_id)  # its progress may belong to an index that has been replaced
         self._job.run_now(user_id)
         try:
             async with asyncio.timeout(self._wait_s):

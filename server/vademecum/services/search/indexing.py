@@ -1,7 +1,8 @@
 """Keep a user's search index in Lance up to date with the user's rows, read in order of `seq` as devices do.
 
-The index is a replica. It may be late, and is rebuilt if its folder is missing or belongs to another epoch or model.
-Search checks hits against the records, so a late index can miss rows but cannot expose deleted ones.
+The index is a replica. It may lag behind the records, and it is rebuilt if its folder is missing or belongs to another
+epoch or model. Search checks hits against the records, so an outdated index can miss rows but cannot expose deleted
+ones.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
-PAGE = 50  # rows per step
+PAGE = 50  # how many rows are indexed in one step
 OPEN_MAX = 64
-# Threads for writes. They are separate from asyncio's threads, because a throttled write must not occupy a thread that
-# a request needs (services/runtime/request_priority).
+# The number of threads for writes. They are separate from asyncio's threads, because a throttled write must not occupy
+# a thread that a request needs (services/runtime/request_priority).
 WRITERS = 4
 
 
@@ -114,7 +115,7 @@ class Indexes:
     async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         """Run `work` on the index in a thread.
 
-        Raises IndexReplaced if the model changed meanwhile; the caller retries.
+        Raises IndexReplaced if the model changes before `work` is done. The caller then retries.
         """
         return await self._whole(self._read(user_id, work))
 
@@ -122,7 +123,7 @@ class Indexes:
         return await self._whole(self._write(user_id, work))
 
     async def replace_index(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
-        """Replace the user's index by the one in `folder`.
+        """Replace the user's index with the one in `folder`.
 
         `then` is called after the old index is closed and before the new one can be opened.
         """
@@ -164,7 +165,7 @@ class Indexes:
                 index = await self._ensure(user_id, entry)
                 async with entry.writing:
                     self._check(user_id)
-                    if entry.index is index:  # otherwise the index of another model has replaced this one
+                    if entry.index is index:  # if an index of another model has replaced this one, try again
                         return await self.run_in_writer(partial(work, index))
 
     async def run_in_writer(self, work: Callable[[], T]) -> T:
@@ -212,7 +213,7 @@ class Indexes:
 
 
 class SourcePage(NamedTuple):
-    """The next rows (key and current JSON), the `seq` up to which they reach, and whether more follow."""
+    """The next rows (key and current JSON). `upto`: the `seq` up to which they reach. `more`: whether rows follow."""
 
     rows: list[tuple[str, bytes]]
     upto: int
@@ -235,7 +236,7 @@ class IndexSource(Protocol):
 class Indexer:
     """Updates the users' indexes from the records.
 
-    `may_follow`: returns False while a model change writes vectors that the current index cannot store.
+    `may_follow`: returns False while a model change writes vectors of the new model, which the index cannot store.
     """
 
     def __init__(
@@ -251,7 +252,7 @@ class Indexer:
         self._source = source
         self.request_priority = request_priority
         self._may_follow = may_follow
-        # By user: the epoch and the `seq` up to which the index has certainly read the rows.
+        # Maps users to the epoch and the `seq` up to which the index has certainly read the rows.
         self._seen: dict[str, tuple[str, int]] = {}
         self._progress = asyncio.Condition()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -265,7 +266,7 @@ class Indexer:
 
     async def erase(self, user_id: str) -> None:
         """Update the index, then erase the bytes of deleted rows from its files."""
-        with self.request_priority.unthrottled():  # erasure is promised within a minute
+        with self.request_priority.unthrottled():  # do not delay the erasure while requests wait
             await self.work(user_id)
             await self._indexes.write(user_id, lambda index: index.erase())
 
@@ -274,7 +275,8 @@ class Indexer:
     ) -> None:
         """Replace blocks of the index without moving its checkpoint.
 
-        `choose` runs while no step is in progress, so a later deletion of a chosen row reaches the index in a later step.
+        `choose` returns the blocks. It runs while no step is in progress, so that a later deletion of one of their rows
+        reaches the index in a later step.
         """
         async with self._turns[user_id]:
             async with self._users.open(user_id) as store:
@@ -290,10 +292,10 @@ class Indexer:
         folder: Path,
         then: Callable[[], None],
     ) -> bool:
-        """Change the vectors of the rows with `swap`, then replace the index by one built from them.
+        """Change the vectors of the rows with `swap`, then replace the index with `new`, built from the changed rows.
 
-        The old index serves searches, without updates, until `new` is complete: an update would remove the vectors that
-        the rows no longer have. Return False if `swap` changed nothing.
+        The old index serves searches until `new` is complete. It is not updated any more, because an update would
+        remove the old vectors, which the rows no longer have. Return False if `swap` changed nothing.
         """
         async with self._turns[user_id]:
             if not await swap():
@@ -334,7 +336,7 @@ class Indexer:
             rows, seq, more = await self._source.page(store, after)
 
         def go_on(index: VectorIndex) -> bool:
-            """Apply the rows. Return False if the index is not at `after` any more, because it was reset meanwhile."""
+            """Apply the rows. Return False if the index was reset, so that its checkpoint is no longer `after`."""
             if index.checkpoint[1] != after:
                 return False
             self._apply(index, rows, (epoch, seq))
@@ -374,7 +376,7 @@ class Indexer:
 
 
 def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace: Throttle) -> None:
-    """Replace the blocks, unless the index was reset meanwhile. A reset index reads these rows again anyway."""
+    """Replace the blocks, unless the index has been reset. A reset index reads all rows again anyway."""
     if blocks and index.model == model and index.checkpoint[0] == epoch:
         index.apply(blocks, [], [], index.checkpoint, pace)
         index.optimise()
@@ -407,7 +409,7 @@ class DocumentBlockSource:
 def _block(row: Json, model: str | None) -> Block:
     """Return a row as an index block.
 
-    Vectors of another model and damaged vectors are left out; words still find it.
+    Vectors of another model and damaged vectors are left out. The block is then found by words only.
     """
     matrix = None
     if row["embedding"] is not None and row["model"] == model:

@@ -1,7 +1,7 @@
 """Read many rows in bounded batches.
 
-A row may have a megabyte and a user hundreds of them. Callers decode each batch in a thread, so memory stays bounded
-and the event loop is not blocked.
+A row may have a megabyte, and a user may have hundreds of such rows. Batches bound the memory. Callers decode each
+batch in a thread, so that the event loop is not blocked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from vademecum.model.records.store_interface import UserStore
 
-BATCH_BYTES = 2**20  # charged bytes; vectors are not charged, so a batch may be up to five times larger
+BATCH_BYTES = 2**20  # size in charged bytes; vectors may not be charged, so a batch may be up to five times larger
 BATCH_ROWS = 500
 
 Batch = list[tuple[str, bytes]]
@@ -52,7 +52,7 @@ def list_live_children(store: UserStore, parent: str, collection: str) -> list[s
 
 async def list_live_keys(store: UserStore, collection: str) -> list[str]:
     """Return the keys of the live rows of a collection."""
-    keys = list(store.row_index.rows)  # a copy, because a commit may change the rows while the thread runs
+    keys = list(store.row_index.rows)  # copied, because a commit may change the index while the thread runs
     prefix = f"{collection}/"
     return await asyncio.to_thread(
         lambda: [key for key in keys if key.startswith(prefix) and store.is_live(key)]

@@ -1,6 +1,6 @@
 """List rows in pages, newest first.
 
-A page starts where the previous one ended, regardless of writes in between.
+A page starts where the previous page ended, even if rows were written in between.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vademecum.errors import BadRequest
 from vademecum.model.records.store_interface import UserStore
 from vademecum.services.sync.batches import read_batches
 
-# A thousand rows may have a gigabyte, so a page of large rows has fewer than `limit` rows.
+# The maximum size of a page. A thousand rows may have a gigabyte, so a page of large rows has fewer than `limit` rows.
 PAGE_BYTES = 8 * 2**20
 Position = tuple[str, str]  # `createdAt` and id of a row, by which every list is sorted
 
@@ -49,10 +49,10 @@ class Page(msgspec.Struct, frozen=True):
     next: str | None
 
 
-ListEntries = dict[str, tuple[int, ListEntry]]  # by key, each with the `seq` of its row when it was read
+ListEntries = dict[str, tuple[int, ListEntry]]  # maps keys to entries, each with the row's `seq` when it was read
 
 _entry_decoder = msgspec.json.Decoder(ListEntry)
-# Entries are cached while the user's store is open. An entry of a deleted row contains no more than its tombstone.
+# Caches entries while the user's store is open. The cached entry of a deleted row may stay until the store is closed.
 _cache: WeakKeyDictionary[UserStore, ListEntries] = WeakKeyDictionary()
 _position_decoder: msgspec.json.Decoder[Position] = msgspec.json.Decoder(Position)
 
@@ -79,7 +79,7 @@ async def list_newest(
     request: PageRequest,
     matches: Callable[[ListEntry], bool] = lambda _: True,
 ) -> Page:
-    """Return the requested page of rows of one collection. `keys`: the candidates. `matches`: the filter."""
+    """Return the requested page of those rows among `keys` for which `matches` is true, newest first."""
     entries = await read_list_entries(store, list(keys))
     positions = await asyncio.to_thread(_sort_newest, entries, request, matches)
     page = positions[: count_fitting(store, [key for _, key in positions[: request.limit]])]
@@ -95,7 +95,7 @@ async def sort_by_time(store: UserStore, keys: list[str]) -> list[str]:
 
 
 async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, ListEntry]:
-    """Return the list entries of the rows with these keys. Only rows changed since their last listing are read."""
+    """Map keys to the list entries of their rows. Only rows that changed since the last call are read."""
     cached = _cache.setdefault(store, {})
     uncached = await asyncio.to_thread(_find_uncached, store, cached, keys)
     async for batch in read_batches(store, uncached):
@@ -108,9 +108,9 @@ async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, List
 
 
 def _find_uncached(store: UserStore, cached: ListEntries, keys: list[str]) -> dict[str, int]:
-    """Return the keys of rows whose entries are not cached, with the `seq` of each row, in the order of `seq`.
+    """Map the keys of rows without a cached entry to their `seq`, in the order of `seq`.
 
-    Rows written together are read together, so each segment is read once instead of once per batch.
+    In this order, rows of one segment are read together, so that each segment is read once instead of once per batch.
     """
     heads = store.row_index.rows
     seqs = {key: heads[key].seq for key in keys if key in heads}

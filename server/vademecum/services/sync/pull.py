@@ -1,4 +1,4 @@
-"""Serve a pull: the latest state of a collection's rows after a checkpoint, with tombstones, in order of `seq`."""
+"""Serve pulls. A pull returns the latest state of a collection's rows after a checkpoint, with tombstones, by `seq`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START_FROM_ZERO = (
 
 
 class RollbackDetected(Exception):
-    """A signed checkpoint proves that this server served newer records in the same `epoch`."""
+    """Raised if a signed checkpoint proves that this server has lost records that it served earlier in `epoch`."""
 
     def __init__(self, epoch: str) -> None:
         super().__init__(epoch)
@@ -42,7 +42,7 @@ async def pull(
             raise RollbackDetected(store.epoch)
         if lwt > store.seq:
             if checkpoint_id:
-                if checkpoint_id == store.epoch:  # the format of checkpoints before they were signed
+                if checkpoint_id == store.epoch:  # an unsigned checkpoint, as earlier versions issued them
                     users.unsigned_ahead[user_id] = users.unsigned_ahead.get(user_id, 0) + 1
                 raise OtherEpoch(
                     f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
@@ -61,7 +61,7 @@ async def pull(
 async def _pieces(
     users: UserStores, user_id: str, portions: list[list[str]], closing: bytes, epoch: str
 ) -> AsyncIterator[bytes]:
-    """Yield the page in pieces. Between two pieces the user's store is closed, however slowly the client reads.
+    """Yield the page in pieces. Between pieces the user's store is closed, so that a slow client does not keep it open.
 
     A restore between two pieces aborts the response, and the client pulls again.
     """
@@ -87,8 +87,8 @@ def check_epoch(store: UserStore, checkpoint_id: str) -> None:
 def encode_page(store: UserStore, bodies: list[bytes], seq: int, collection: str | None = None) -> bytes:
     """Return `{"documents": [...], "checkpoint": {...}}`. The bodies are stored JSON and are joined unchanged.
 
-    After "forget everything" the page also has `forgottenAt`, so that devices drop rejected rows, which have no
-    tombstone on the server.
+    After "forget everything" the page also has `forgottenAt`, so that devices drop rejected rows, for which the server
+    has no tombstones.
     """
     return _opening(collection) + b",".join(bodies) + _closing(store, seq)
 

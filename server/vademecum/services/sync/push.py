@@ -1,7 +1,7 @@
-"""Apply a device's batch of rows under the conflict rules. Deletes come first, then the other rows in the order sent.
+"""Apply a device's batch of rows under the conflict rules. Deletes come first, then live rows in the order sent.
 
-A batch is not all or nothing. A rejected row is returned with `syncError` and the others are stored, so no row can
-block a device's queue.
+A batch is not all or nothing. A rejected row is returned with `syncError` and the rest of the batch is stored, so that
+no row can block a device's queue.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vademecum.services.sync.row_writer import Accepted, Rejected, RowWriter
 def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limits: Limits) -> list[Json]:
     """Apply the batch. Return the rows that were not stored as sent, in the order sent."""
     tx.prefetch([incoming.key for incoming in batch])
-    # Rows that exist already have, or had, an extraction job of their own.
+    # Only new rows count as imported. A row that already exists has, or had, its own extraction job.
     imported = [i.key for i in batch if i.imported and tx.head(i.key) is None]
     deletes = [incoming for incoming in batch if incoming.deletes]
     if deletes:
@@ -41,7 +41,7 @@ def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
     """Apply deletes, which are always accepted.
 
     The delete of an unknown row is stored only while tombstones are free. Otherwise a client could fill the disk with
-    invented ids. Without a tombstone, the row counts as a new row if it arrives later.
+    tombstones of invented ids. If the delete is not stored and the row arrives later, it counts as a new row.
     """
     deleted: list[str] = []
     for incoming in deletes:

@@ -1,6 +1,6 @@
-"""Decode a pushed batch into rows. Each row keeps its bytes and, if it is invalid, its problem.
+"""Decode a pushed batch into rows. Each decoded row has its original bytes and, if it is invalid, its problem.
 
-An invalid row does not fail the batch: it is rejected alone later, and the other rows are stored.
+An invalid row does not fail the batch. Only that row is rejected later, and the valid rows are stored.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from vademecum.model.schema.lenient_json import (
 )
 from vademecum.model.schema.validation_messages import describe_problem
 
-ROWS_MAX = 1000  # rows of one push; RxDB sends 100
-CUT_MAX = 4 * 2**20  # bytes; larger bodies are not searched for values that are nested too deeply
+ROWS_MAX = 1000  # the maximum number of rows in one push; RxDB sends 100
+CUT_MAX = 4 * 2**20  # the maximum size in bytes of a body that is repaired, because repairs are slow
 NO_NUMBER = "A number in it is larger than any that can be kept."
 NOT_JSON = "It holds NaN, Infinity or a raw control character, which JSON does not allow."
 _NULL = msgspec.Raw(b"null")
@@ -43,8 +43,8 @@ class PushRow(msgspec.Struct):
 class IncomingRow(msgspec.Struct):
     """A decoded row with its bytes. `problem`: the reason why the row does not fit its schema, or None.
 
-    `altered`: the server changed the row while decoding, so the row must be sent back. `imported`: the row comes from
-    an export, together with the rows extracted from it.
+    `altered`: decoding changed the row, so the stored row must be returned to the device. `imported`: the row comes
+    from an export, together with the rows extracted from it.
     """
 
     key: str
@@ -82,7 +82,7 @@ def decode_batch(
         try:
             return _read_rows(collection, body, user_id, dims)
         except RecursionError:
-            # Truncate deeply nested values. A truncated value fits no schema, so only its row is rejected.
+            # Replace deeply nested values with null. Their rows fit no schema any more, so only those are rejected.
             if len(body) > CUT_MAX:
                 raise
             return _read_rows(collection, truncate_depth(body), user_id, dims)
@@ -109,9 +109,9 @@ def _read_rows(
 
 
 def _read(body: bytes) -> tuple[list[PushRow], bool, list[int]]:
-    """Return the rows, whether they were repaired, and the indexes of rows that are invalid JSON for another reason.
+    """Return three values: the rows, whether lone surrogates were replaced, and the indexes of rows with invalid JSON.
 
-    A title cut within an emoji is invalid JSON. Without the repair it would block all rows of its batch.
+    A title that was cut within an emoji has a lone surrogate. Without the repair it would block all rows of its batch.
     """
     try:
         return _rows.decode(body), False, []
@@ -130,7 +130,10 @@ def _read(body: bytes) -> tuple[list[PushRow], bool, list[int]]:
 
 
 def _read_each(text: str) -> tuple[list[PushRow], list[int]]:
-    """Decode each row by itself. Raises DecodeError if a row cannot be repaired."""
+    """Decode each row separately. Return the rows and the indexes of repaired rows.
+
+    Raises DecodeError if a row cannot be repaired.
+    """
     rows: list[PushRow] = []
     not_json: list[int] = []
     try:
@@ -171,7 +174,7 @@ def _decode_row(
 
 
 def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
-    """Return the value, and whether its numbers are in range. A row with a number such as 1e400 is rejected alone."""
+    """Return the value, and whether its numbers are in range. A number such as 1e400 must reject only its own row."""
     if sent == _NULL:
         return None, True
     try:

@@ -1,7 +1,7 @@
 """Write single rows for routes, under the rules of a push: schema, limits, uniqueness and cascades.
 
-One rule is stricter. A device may push a row before the rows it refers to, because its collections sync in parallel.
-A row that a route writes must refer to existing rows.
+One rule is stricter: a row that a route writes must refer to existing rows. A device, in contrast, may push a row
+before the rows to which it refers, because its collections sync in parallel.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def require_live_row(tx: Transaction, collection: str, row_id: str) -> Json:
 
 
 def delete_unscoped(tx: Transaction, collection: str, row_id: str) -> None:
-    """Delete a row of a collection without memory scopes, and its dependents. Raises NotFound."""
+    """Delete a row, without checking a scope, and its dependents. Raises NotFound if the row is not live."""
     cascade.delete_with_dependents(tx, require_live_key(tx, collection, row_id))
 
 
@@ -90,7 +90,7 @@ def delete(tx: Transaction, scope: MemoryScope, collection: str, row_id: str) ->
 def add(tx: Transaction, collection: str, fields: Json, limits: Limits, row_id: str | None = None) -> Json:
     """Add a row, omitting fields that are None.
 
-    If `row_id` is the id of a deleted row, the row is revived. Unlike a stale device, the caller names it on purpose.
+    If `row_id` is the id of a deleted row, the row is revived. Unlike a stale device, the caller intends that.
     """
     row_id = row_id or new_id()
     key = f"{collection}/{row_id}"
@@ -117,7 +117,7 @@ def change(tx: Transaction, collection: str, row_id: str, fields: Json, limits: 
 def change_keeping_updated_at(
     tx: Transaction, collection: str, row_id: str, fields: Json, limits: Limits
 ) -> Json:
-    """Set fields as `change` does, but keep `updatedAt`. The user did not edit the row, so it must not gain recency."""
+    """Set fields as `change` does, but keep `updatedAt`, so that a row that the user did not edit gains no recency."""
     before = require_live_row(tx, collection, row_id)
     return _write(tx, tx.collections[collection], _changed(before, fields), before, limits)
 
@@ -143,7 +143,7 @@ def _write(tx: Transaction, collection: Collection, row: Json, before: Json | No
 
 
 def _store(tx: Transaction, collection: Collection, row: Json, before: Json | None, limits: Limits) -> Json:
-    """Store a row as a push would do with `before` as the assumed state. Return the stored row."""
+    """Store a row as a push with the assumed state `before` would. Return the stored row."""
     problem = find_problem(collection, row, user_id=row.get("userId", ""))
     incoming = IncomingRow(f"{collection.name}/{row['id']}", row, msgspec.json.encode(row), before, problem)
     outcome = RowWriter(tx, collection, limits).write(incoming)

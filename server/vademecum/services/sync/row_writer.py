@@ -25,7 +25,7 @@ PROJECT = "projectId"
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The row is stored. `answer`: the row to send to the device, or None if the device has the same row."""
+    """The row is accepted. `answer`: the current row to send to the device, or None if the device already has it."""
 
     answer: Json | None = None
 
@@ -36,8 +36,8 @@ ACCEPTED = Accepted()
 class Rejected(msgspec.Struct, frozen=True):
     """The row is not stored.
 
-    `row`: the row as sent, or the merged row if other devices have changed it too. `base`: the stored version that the
-    device knows, for the `syncError`. `exceeded`: the exceeded limit, if that is the reason.
+    `row`: the row as sent, or the merged row if other devices have changed it, too. `base`: the stored version, for the
+    `syncError`; see `Decision`. `exceeded`: the exceeded limit, if that is the reason.
     """
 
     row: Json
@@ -71,7 +71,7 @@ class RowWriter:
         return outcome
 
     def _rewrite_merged_project(self, sent: IncomingRow) -> IncomingRow:
-        """Return the row with merged projects replaced by the projects that they were merged into."""
+        """Replace the id of a project that was merged into another one with the id of that project."""
         tx = self._tx
         into = cascade.find_merged_project(tx, sent.row) if sent.problem is None else None
         before = cascade.find_merged_project(tx, sent.assumed) if sent.assumed is not None else None
@@ -145,7 +145,7 @@ class RowWriter:
             body, row_links = msgspec.json.encode(row), links(collection, row)
             if (problem := _find_merge_problem(collection, row)) is not None:
                 return Rejected(incoming.row, "INVALID", problem)
-        # Reject the merged row and not the sent one, so that the next edit does not undo changes of other devices.
+        # Return the merged row instead of the sent one, so that the next edit does not undo changes of other devices.
         rejected_row = row if decision.merged else incoming.row
         if (problem := self._find_duplicate(key, row)) is not None:
             return Rejected(rejected_row, "DUPLICATE", problem, decision.base)
@@ -160,7 +160,7 @@ class RowWriter:
         tx.put(key, row, body, waiting=waiting, named=row_links)
         if (
             "deleted" in parent_states
-        ):  # an edit moved the row under a deleted parent, so the row is deleted too
+        ):  # an edit moved the row under a deleted parent, so delete the row, too
             cascade.delete_with_dependents(tx, key)
             return Accepted(tx.row(key))
         if not waiting and (head is None or head.deleted or head.seq == WAITING):
@@ -192,10 +192,9 @@ def _read_stored(tx: Transaction, key: str) -> StoredRow | None:
 def _find_merge_problem(collection: Collection, row: Json) -> str | None:
     """Return why a merged row does not fit its schema, or None if it fits.
 
-    Both versions fit, but sets and counts can grow beyond their bounds in a merge. The row is rejected like a merge
-    that exceeds a quota. The stored row is not returned, because a simple client would replace its own row and lose its
-    edit. The rejected row stays as it is, and its `syncError` names no base, because the device does not know the
-    stored row.
+    Each version fits the schema, but a merge can enlarge sets and counters beyond their bounds. The sent row is then
+    rejected. The stored row is not returned instead, because a simple client would replace its own row with it and lose
+    the edit. The `syncError` names no base, because the device has not received the stored row.
     """
     try:
         collection.validate(row)
@@ -205,7 +204,7 @@ def _find_merge_problem(collection: Collection, row: Json) -> str | None:
 
 
 def _keep_frozen_fields(collection: Collection, wanted: Json, stored: StoredRow | None) -> Json:
-    """Return `wanted` with the frozen fields of the live row."""
+    """Return `wanted` with the frozen fields of the stored live row, if there is one."""
     if stored is None or stored.deleted:
         return wanted
     changed = {

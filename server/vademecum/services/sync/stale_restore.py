@@ -1,7 +1,7 @@
 """Start a new epoch after the whole data folder, erasure ledger included, was restored from a copy.
 
-The high-water marks of acknowledged changes are in that folder too, so the disk alone cannot reveal the restore. A
-device that synced after the copy was made holds a signed checkpoint ahead of the records. Without a new epoch the
+The high-water marks of acknowledged changes are in that folder, too, so the server cannot detect the restore from its
+disk. A device that synced after the copy was made has a signed checkpoint ahead of the records. Without a new epoch the
 device would skip all rows up to that checkpoint and never push its own rows again.
 """
 
@@ -51,9 +51,9 @@ async def start_new_epoch(
 
 
 def begin_epoch(tx: Transaction, rolled_back: tuple[str, int] | None = None) -> None:
-    """Begin a new epoch above all assigned numbers, so that devices start from zero and push their rows.
+    """Begin a new epoch whose `seq` starts above all assigned ones, so that devices sync from zero and push their rows.
 
-    `rolled_back`: the epoch and `lwt` of a checkpoint that proved a rollback. If it proves none any more, do nothing.
+    `rolled_back`: the epoch and `lwt` of a checkpoint that proved a rollback. If it no longer proves one, do nothing.
     """
     epoch, lwt = rolled_back or (tx.meta.epoch, 0)
     if tx.meta.epoch == epoch and (rolled_back is None or tx.meta.was_never_assigned(lwt, tx.seq)):

@@ -1,7 +1,8 @@
 """Send committed rows to the user's event streams, in order of `seq` and without gaps.
 
-A subscriber that falls behind is disconnected, never skipped: its client reconnects and pulls the rows it missed. Each
-queue is bounded, and its events are shared with the user's other streams, so an unread stream costs little.
+A stream whose client reads too slowly is closed, so that no event is skipped: the client reconnects and pulls the rows
+that it missed. Each queue is bounded, and all streams of a user share the encoded events, so an unread stream uses
+little memory.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from vademecum.model.schema.lenient_json import join_json_lines
 from vademecum.model.sync.transaction import WAITING, Change
 from vademecum.services.sync.pull import encode_page
 
-EVENT_BYTES: Final = 2**20  # the maximum size of an event; a larger row is an event by itself
+EVENT_BYTES: Final = 2**20  # the maximum size of an event with several rows
 RETRY_S: Final = 30
 CLOSED: Final = None
 WAKE: Final = b""
@@ -36,11 +37,11 @@ class StreamLimits(msgspec.Struct, frozen=True):
 
 
 class EventBatch:
-    """Consecutive rows of a commit in one collection: one event, encoded once for all subscribers."""
+    """Consecutive rows of a commit in one collection. They form one event, encoded once for all subscribers."""
 
     def __init__(self, store: UserStore, collection: str, seq: int = WAITING) -> None:
         self.collection = collection
-        self.size = 0  # bytes of the rows alone; the envelope is negligible
+        self.size = 0  # in bytes, without the negligible envelope of the rows
         self._store = store
         self._bodies: list[bytes] = []
         self._seq = seq
@@ -65,10 +66,10 @@ class EventBatch:
 
 
 def encode_event(data: bytes, event: str = "") -> bytes:
-    """Return a server-sent event. A named event carries no rows, and clients that do not know its name ignore it.
+    """Return a server-sent event. A named event contains no rows, and clients ignore names that they do not know.
 
-    Rows are returned as clients sent them, possibly with line breaks. A line break would end the data, so spaces
-    replace them.
+    Rows are stored as clients sent them, possibly with line breaks. A line break would end the data of the event, so
+    spaces replace line breaks.
     """
     return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + join_json_lines(data) + b"\n\n"
 
@@ -98,7 +99,7 @@ class Subscription:
         self._bytes = 0
 
     def enqueue(self, runs: list[EventBatch]) -> None:
-        """Queue the subscribed events of a commit. If they exceed the limits, close the stream instead."""
+        """Queue the events of the subscribed collections. If they exceed the limits, close the stream instead."""
         if self.closed:
             return
         wanted = [run for run in runs if run.collection in self._collections]
@@ -121,11 +122,11 @@ class Subscription:
             self._bytes += len(event)
 
     def enqueue_empty_page(self, store: UserStore) -> None:
-        """Queue a page without rows, which carries the latest checkpoint and `forgottenAt`."""
+        """Queue a page without rows, which contains the latest checkpoint and `forgottenAt`."""
         self.enqueue([EventBatch(store, min(self._collections), store.row_index.seq)])
 
     async def next(self) -> bytes | None:
-        """Return the next event. On `WAKE` the caller checks its permission again; `CLOSED` ends the stream."""
+        """Return the next event. After `WAKE`, the caller must check its token again. `CLOSED` ends the stream."""
         event = await self._queue.get()
         self._bytes -= len(event or b"")
         return event
@@ -141,7 +142,7 @@ class Subscription:
             self._queue.put_nowait(CLOSED)
 
     def _drop(self) -> None:
-        """Drop the queued events, because a client that does not read may keep its connection open for long."""
+        """Drop the queued events, to free memory: a client that does not read may keep its connection open for long."""
         while not self._queue.empty():
             self._queue.get_nowait()
         self._bytes = 0
@@ -162,12 +163,12 @@ class Hub:
                 subscription.enqueue(runs)
 
     def publish_forget(self, store: UserStore) -> None:
-        """Send `forgottenAt` to each stream, even if no row changed: a device may hold rows that it never pushed."""
+        """Send `forgottenAt` to each stream, even if no row changed: a device may have rows that it never pushed."""
         for subscription in self._subscriptions.get(store.user_id, ()):
             subscription.enqueue_empty_page(store)
 
     def publish_best_effort(self, user_id: str, collection: str, event: bytes) -> None:
-        """Send an optional event, which carries no rows and is not stored, to the user's streams of this collection."""
+        """Send an optional event, which has no rows and is not stored, to the user's streams of this collection."""
         for subscription in self._subscriptions.get(user_id, ()):
             subscription.publish_best_effort(collection, event)
 
@@ -202,12 +203,12 @@ class Hub:
             subscription.close()
 
     def wake_user(self, user_id: str) -> None:
-        """Make the streams of a user check their permission again, after a token was revoked."""
+        """Make the streams of a user check their tokens again. Call this after a token was revoked."""
         for subscription in self._subscriptions.get(user_id, ()):
             subscription.wake()
 
     def close(self) -> None:
-        """Close all streams, and close later ones at once, because a stopping server waits for each stream."""
+        """Close all streams, and all streams that are opened later, because a stopping server waits for each stream."""
         self._closed = True
         for user_id in list(self._subscriptions):
             self.close_user(user_id)

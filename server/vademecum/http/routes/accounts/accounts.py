@@ -1,4 +1,4 @@
-"""Sign-in and sign-out, the user's own account and its API tokens, and the administration of accounts."""
+"""Define the routes for sign-in, for the user's own account and its API tokens, and for administering accounts."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated
@@ -22,7 +22,7 @@ from vademecum.services.accounts.accounts import Profile
 from vademecum.services.accounts.sign_in import PASSWORD_MAX
 
 LEAVE = "leave for good"
-BODY_MAX = 64 * 2**10  # small, because these routes include those without authentication
+BODY_MAX = 64 * 2**10  # small, because some of these routes need no authentication
 Email = Annotated[str, Meta(max_length=320)]
 Password = Annotated[str, Meta(max_length=PASSWORD_MAX)]
 Short = Annotated[str, Meta(max_length=100)]

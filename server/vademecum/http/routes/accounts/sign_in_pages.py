@@ -16,7 +16,7 @@ from vademecum.http.security_headers import policy_with_style
 from vademecum.model.records.accounts import Account
 from vademecum.services.accounts import sign_in
 
-# Resembles the app, but uses only features that every browser supports.
+# The pages resemble the app, but use only features that every browser supports.
 _STYLE = """:root{color-scheme:light dark}
 body{font:1rem/1.6 system-ui;max-width:34rem;margin:15vh auto;padding:0 1rem}
 h1{font-size:1.6rem}
@@ -31,7 +31,7 @@ _ASK = (
     "The administrator of this server can create a new one with <code>vademecum user link EMAIL</code>. That removes the "
     "password, if there is one, and signs out every browser."
 )
-# Users also reach this page with the back button from the app's first page.
+# Signed-in users can reach these pages too, for example with the back button from the app's first page.
 _OPEN = '<p>Signed in already, or with a password? <a href="/">Open Vademecum</a></p>'
 _USED_UP = f"<p>This sign-in link was already used, or is older than {sign_in.LINK_MINUTES} minutes.</p>{_OPEN}<p>{_ASK}</p>"
 _SIGNED_OUT = f"<p>This browser is signed out. Open a sign-in link to sign in. {_ASK}</p>{_OPEN}"

@@ -1,4 +1,4 @@
-"""Routes for coding agents: identify a folder's project, get a briefing, and list projects and agent sessions."""
+"""Define routes for coding agents: identify a folder's project, get a briefing, list projects and agent sessions."""
 
 from typing import Annotated
 

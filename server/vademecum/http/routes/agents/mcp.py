@@ -69,7 +69,7 @@ class McpGateway:
         if not failed.done():
             message = "The server cannot answer agents at the moment; its log says why. Nothing was changed."
             failed.set_exception(Busy(message, retry_after_s=RETRY_S))
-            failed.exception()  # marks the exception as retrieved, in case that no caller is waiting
+            failed.exception()  # mark the exception as retrieved, or asyncio logs it if no caller is waiting
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._is_needed.set()
@@ -136,9 +136,9 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _with_problems(send: Send) -> Send:
-    """Wrap `send` to replace the MCP library's error responses (JSON-RPC or plain text) by problem details.
+    """Wrap `send` to replace the MCP library's error responses (JSON-RPC or plain text) with problem details.
 
-    All other routes respond to errors with problem details, too.
+    So the route reports errors in the same format as all other routes.
     """
     start: Any = None
     body = b""

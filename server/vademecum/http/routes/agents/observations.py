@@ -32,7 +32,8 @@ from vademecum.services.runtime.composition import Services
 from vademecum.services.sync import row_operations
 
 READ_MAX = 50
-# The parameter is required, but Litestar passes None if it is absent: `resolve_agent_scope` then says what is missing.
+# Clients must send this parameter. Litestar still accepts requests without it, so that the error of
+# `resolve_agent_scope` can say what is missing.
 AgentProject = Annotated[
     str | None, QueryParameter(name="project", description="The project's id or name; `*` for all projects.")
 ]
@@ -144,7 +145,7 @@ async def open_scope(
 async def ingest_route(request: Req, data: JSONBody[Events], state: State) -> IngestedEvents:
     """Store events of coding agents as observations. Each event belongs to the project that its `project` identifies; the
     server creates the project if necessary. The server recognizes a repeated event by its `id` and ignores it. Events
-    with equal session, kind, path and content become one row."""
+    of one session and kind become one row if they have the same path or, without a path, the same content."""
     services: Services = state.services
     limits, access = services.limits(request.user), folder_access_for(request)
     return IngestedEvents(

@@ -80,9 +80,9 @@ async def session_route(
 async def project_route(
     request: Req, project_id: FromPath[str], later: FromQuery[bool] = False
 ) -> Response[SummaryRow | JobInfo]:
-    """Create the overview of a project from the summaries of its sessions or else their turns. The overview is a row of
-    `summaries` without a session and replaces the earlier overview. Returns `NO_DATA` if there are no summaries or
-    turns."""
+    """Create the overview of a project from the summaries of its sessions or, if there are none, from their turns. The
+    overview is a row of `summaries` without a session and replaces the earlier overview. Returns `NO_DATA` if there are
+    no summaries or turns."""
     return await _summarize(request, f"projects/{project_id}", later)
 
 

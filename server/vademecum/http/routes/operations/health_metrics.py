@@ -1,4 +1,4 @@
-"""Liveness, readiness and metrics, for the operator of the server."""
+"""Report liveness, readiness and metrics to the operator of the server."""
 
 import asyncio
 import tempfile
@@ -88,7 +88,7 @@ async def _run_check(check: Any) -> str:
 
 
 def _write_probe(services: Services) -> None:
-    """Write a temporary file as large as a push may be, because a few bytes would fit even on a full disk."""
+    """Write a temporary file of `PROBE_BYTES` bytes, because a few bytes would fit even on a full disk."""
     with tempfile.TemporaryFile(dir=services.settings.data) as probe:
         probe.write(bytes(PROBE_BYTES))
 
@@ -108,7 +108,7 @@ def _check_may_scrape(request: Req) -> None:
 async def metrics_route(request: Req) -> bytes:
     """Return Prometheus metrics of the whole server. They contain no user data."""
     _check_may_scrape(request)
-    from prometheus_client import CollectorRegistry, Gauge, generate_latest  # imported late for a quick start
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest  # not needed to start the server
 
     services = request.services
 

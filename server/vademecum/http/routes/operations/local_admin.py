@@ -1,4 +1,4 @@
-"""Routes for commands on the server's machine. Only they may call these routes, because backup and restore take paths."""
+"""Define routes that only commands on the server's machine may call: backup and restore, for example, take paths."""
 
 from pathlib import Path
 
@@ -99,7 +99,10 @@ async def crowded_route(request: Req) -> list[str]:
 
 @get("/v1/local/ahead", include_in_schema=False)
 async def ahead_route(request: Req) -> dict[str, int]:
-    """Return, by account, how many pulls since server start had an unsigned checkpoint ahead of the account's records."""
+    """Map emails to the number of pulls with an unsigned checkpoint ahead of the account's records.
+
+    Only pulls since the start of the server are counted.
+    """
     services = _require_local_command(request)
     return {services.accounts.name_of(one): count for one, count in services.users.unsigned_ahead.items()}
 

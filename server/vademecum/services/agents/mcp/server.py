@@ -23,8 +23,8 @@ from vademecum.services.agents.mcp.tools import TOOLS, ApiCall, Tool, Workspace
 
 Context = ServerRequestContext[Any, Any]
 Caller = tuple[ApiCall, Workspace | None]
-# Returns a function that calls the API for a request, and the agent's workspace. If the API does not find the project
-# of a workspace, the resolver is called again with that workspace.
+# Returns two values for a request: a function that calls the API, and the agent's workspace or None. If the API does
+# not find the project of a workspace, the resolver is called again with that workspace as its second argument.
 ResolveCaller = Callable[[Context, Workspace | None], Awaitable[Caller]]
 INSTRUCTIONS = (
     "The memory of this project: what was done and remembered, shared by all agents of its user. "
@@ -55,7 +55,7 @@ def create_server(resolve_caller: ResolveCaller) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.clear()  # the default middleware exports traces, but the actions of agents are private
+    server.middleware.clear()  # remove the middleware that exports traces, because the actions of agents are private
     return server
 
 

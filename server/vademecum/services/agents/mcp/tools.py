@@ -1,7 +1,7 @@
-"""Define the MCP tools. Each makes one or two API calls, so only the API decides what an agent may see and do.
+"""Define the MCP tools. They only make API calls, so the API alone decides what an agent may see and do.
 
 All tools interpret `project` alike: absent, the connection's project; null, all projects; otherwise a name or id. The
-connection determines where an agent works, not the model that calls the tool.
+connection determines the default project, so the model that calls a tool need not know it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ApiCall(Protocol):
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """The project of an agent's connection. `notice`: what the user should know about it."""
+    """The project of an agent's connection. `notice`: a message to the user about the project, or None."""
 
     project_id: str
     notice: str | None = None
@@ -94,7 +94,7 @@ class Tool:
 
     @property
     def nullable(self) -> set[str]:
-        """Return the arguments for which null has a meaning of its own."""
+        """Return the arguments for which null does not mean that the argument is omitted."""
         fields = msgspec.inspect.type_info(self.arguments).fields  # type: ignore[attr-defined]
         return {field.encode_name for field in fields if _includes_none(field.type)}
 
@@ -200,7 +200,7 @@ TOOLS: dict[str, Tool] = {
 
 
 async def _read_scope(call: ApiCall, project: str | None) -> Json:
-    """Return the scope in the form of the agent routes, which the memory routes do not return."""
+    """Return the scope in the form of the agent routes, because the memory routes return another form."""
     if project is None:
         return {"project": None}
     answer = await call("POST", "/v1/observations/read", json={"ids": [], "project": project})
