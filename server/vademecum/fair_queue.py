@@ -31,7 +31,7 @@ class Activity:
     """Tracks whether several users are active. Its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and the latest one of another user
+        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and that of another user
 
     def note(self, user_id: str) -> None:
         """Record a request of this user."""

@@ -30,7 +30,7 @@ RENAMED = {
     "assistant_whole_s": "assistant_timeout_s",
     "observations_days": "observation_retention_days",
 }
-FILE_MAX = 63 * MB  # the maximum size of an uploaded file in every tier; leaves room for the other parts of the body
+FILE_MAX = 63 * MB  # the maximum size of a file in every tier; leaves room for the rest of the upload's body
 
 
 def default_data() -> Path:

@@ -85,7 +85,8 @@ async def compose_briefing(
         if cost <= remaining:
             chosen.append(index)
             remaining -= cost
-    while chosen:  # drop the last entry until the text fits; it may have more tokens than its lines have separately
+    # Drop the last entry until the text fits, because it may have more tokens than its lines have separately.
+    while chosen:
         text = _assemble(project, [ordered[index] for index in chosen], [lines[index] for index in chosen])
         (tokens,) = await count_tokens([text])
         if tokens <= budget:

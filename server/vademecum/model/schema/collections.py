@@ -74,9 +74,8 @@ def is_timestamp(text: str) -> bool:
     return not _timestamp_problem(text)
 
 
-@lru_cache(
-    maxsize=1024
-)  # cached, because a new row has the same timestamp twice and often shares it with its batch
+# Cached, because a new row has the same timestamp twice and often shares it with its batch.
+@lru_cache(maxsize=1024)
 def _timestamp_problem(timestamp: str) -> str:
     """Return why a timestamp is invalid, or "". The pattern alone would accept February 30."""
     if not _TIME.match(timestamp):

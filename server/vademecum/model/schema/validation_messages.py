@@ -54,8 +54,7 @@ def describe_problem(message: str, whole: str) -> str:
     for prefix, (relation, unit) in _BOUNDS.items():
         bound = problem.removeprefix(prefix)
         if bound != problem and bound.isdecimal():
-            name = (
-                "The question" if subject in ("`query`", "`q`") else subject
-            )  # the app shows this message to users, who do not know the field names
+            # The app shows this message to users, who do not know the names of these fields.
+            name = "The question" if subject in ("`query`", "`q`") else subject
             return f"{name} {relation} {int(bound):,}{unit}."
     return message

@@ -85,7 +85,7 @@ class LinkIndex:
     """
 
     dependents: dict[str, set[str]] = field(default_factory=dict)
-    unique_owners: dict[str, str] = field(default_factory=dict)  # maps "collection/value" to the key of the row
+    unique_owners: dict[str, str] = field(default_factory=dict)  # maps "collection/value" to a row's key
 
     def add(self, key: str, head: RowHead | None) -> None:
         """Index the links of a row. Deleted and missing rows have no links."""
@@ -411,7 +411,7 @@ class Transaction:
     def _change(
         self, key: str, head: RowHead | None, body: bytes, *, same_text: bool = False, expired: bool = False
     ) -> None:
-        earlier = self.changes.pop(key, None)  # re-added at the end, so that changes stay in the order of `seq`
+        earlier = self.changes.pop(key, None)  # re-added at the end, to keep the order of `seq`
         if earlier is None:
             old = before = self._row_index.rows.get(key)
         else:

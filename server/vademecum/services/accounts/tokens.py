@@ -140,7 +140,8 @@ class TokenService:
         try:
             yield
         finally:
-            stop.set()  # instead of a cancellation, so that tokens removed from memory are also removed from the file
+            # Do not cancel the task: tokens that it has removed from memory must also be removed from the file.
+            stop.set()
             await task
 
     async def _purge_daily(self, stop: asyncio.Event) -> None:
@@ -153,7 +154,7 @@ class TokenService:
     async def _purge_or_log(self) -> None:
         try:
             await self.purge_expired()
-        except Exception as error:  # only log it: expired tokens are invalid anyway, and `repair_file` runs later
+        except Exception as error:  # only log it: expired tokens are invalid, and `repair_file` runs later
             _log.error("cannot purge expired tokens", exc_info=error)
 
     async def purge_expired(self) -> None:

@@ -82,7 +82,7 @@ class Retention:
         async with self._users.open(user_id) as store:
             tombstones = await _find_tombstones(store)
         if tombstones:
-            await self._update_index(user_id)  # outside the `with` block, because this call opens the store itself
+            await self._update_index(user_id)  # outside the `with` block, because it opens the store itself
         return tombstones
 
     async def _purge(self, store: UserStore, tombstones: Tombstones) -> None:

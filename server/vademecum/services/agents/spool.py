@@ -71,7 +71,7 @@ class Spool:
         self._limits = limits
         self._lock = asyncio.Lock()
         self._retry_at: dict[str, float] = {}  # maps folder names to times of the monotonic clock
-        self._logged_errors: dict[str, str] = {}  # maps folder names to the last error, so that it is logged only once
+        self._logged_errors: dict[str, str] = {}  # maps folder names to their last error, logged only once
         self._stuck: set[Path] = set()  # invalid files that cannot be moved; each is logged only once
 
     @asynccontextmanager

@@ -229,10 +229,8 @@ def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
     """Return the configured endpoint with this model or the assistant's model, or None if no endpoint is configured."""
     if not settings.assistant_url:
         return None
-    from vademecum.engines.llm.client import (
-        AnswerBounds,
-        Endpoint,
-    )  # imported here, because it imports httpx, which only an endpoint needs
+    # Imported here, because it imports httpx, which only an endpoint needs.
+    from vademecum.engines.llm.client import AnswerBounds, Endpoint
 
     bounds = AnswerBounds(
         settings.assistant_connect_s, settings.assistant_idle_timeout_s, settings.assistant_characters

@@ -56,7 +56,7 @@ from vademecum.services.sync.batches import list_live_children, list_live_keys, 
 PASSAGES = 50  # how many passages to search for; the largest budget has room for at most 50 short ones
 TURNS = 200
 FACTS = 200  # how many facts to select; the largest budget has room for about 200 of usual length
-FACTS_TOTAL_FACTOR = 8  # the maximum total length of the selected facts, as a multiple of the state section's length
+FACTS_TOTAL_FACTOR = 8  # the maximum total length of the selected facts, in lengths of the state section
 FALLBACK_NOTICE = "This session is in authoritative mode, which belongs to JIGGA accounts: the prompt is built for analysis mode."
 
 

@@ -91,7 +91,7 @@ class UploadService:
         if same_content is not None and same_content.whole:
             return Uploaded(same_content.row, existing=True)
         if same_content is None and document_count >= limits.documents:
-            raise _full(file, limits)  # checked here to avoid parsing in vain, and again in the transaction below
+            raise _full(file, limits)  # without parsing the file; the transaction below checks this again
         parsed, chunks = await _read(file, data)
         document = {
             **_unread(user_id, file),

@@ -92,7 +92,7 @@ class MemoryBlockSource:
             return []
         try:
             found = await self._indexes.read(store.user_id, lambda index: index.in_sections(turns))
-        except (IndexDamaged, IndexReplaced):  # the index is being rebuilt, so these turns are embedded again anyway
+        except (IndexDamaged, IndexReplaced):  # the index is being rebuilt, which embeds all turns again
             return []
         return sorted(key for key in set(found).difference(keys) if store.is_live(key))
 
@@ -215,9 +215,8 @@ class MemoryVectorizer:
         earlier = b"{}" if before is None else bodies.get(before, b"{}")
         pieces = await asyncio.to_thread(lambda: split_text(index_text(key, row), turn_text(decode(earlier))))
         matrices: list[Vectors] = []
-        for at in range(
-            0, len(pieces), ROWS_PER_TURN
-        ):  # small batches, so that a long turn does not delay documents
+        # Embed small batches, so that a long turn does not delay documents.
+        for at in range(0, len(pieces), ROWS_PER_TURN):
             texts = [piece.embedded for piece in pieces[at : at + ROWS_PER_TURN]]
             matrix = await self._inference.embed_block(embedder, user_id, key, texts)
             if matrix is None:

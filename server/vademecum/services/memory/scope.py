@@ -26,9 +26,8 @@ from vademecum.model.text.display_text import short_name
 from vademecum.model.text.tokenize import fold
 from vademecum.services.sync.batches import list_live_keys, read_batches
 
-ProjectSelector = (
-    str | None | UnsetType
-)  # a string selects a project by id or name, None selects all projects, UNSET selects the session's project
+# A string selects a project by id or name, None selects all projects, and UNSET selects the session's project.
+ProjectSelector = str | None | UnsetType
 
 
 class RowLocation(NamedTuple):

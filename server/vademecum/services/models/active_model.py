@@ -304,9 +304,8 @@ def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:
 def _open(folder: Path | None, is_idle: Callable[[], bool]) -> Embedder | None:
     if folder is None:
         return None
-    from vademecum.engines.onnx.embedder import (
-        Embedder,  # imported here, because it imports onnxruntime, which the first sync does not need
-    )
+    # Imported here, because it imports onnxruntime, which the first sync does not need.
+    from vademecum.engines.onnx.embedder import Embedder
 
     try:
         embedder = Embedder(folder, is_idle=is_idle)

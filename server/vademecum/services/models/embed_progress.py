@@ -30,7 +30,8 @@ class EmbedProgress:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._published: dict[str, dict[str, float]] = {}  # maps users and documents to the time of the last event
+        # Maps each user to the documents with progress, and each document to the time of its last event.
+        self._published: dict[str, dict[str, float]] = {}
 
     def publish(self, store: UserStore, document_id: str, model: str) -> None:
         if not self._hub.has_subscribers(store.user_id):

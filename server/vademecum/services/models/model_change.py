@@ -252,9 +252,8 @@ class ModelChange:
             except Exception as error:
                 if await self._target(user_id) is not target:
                     return False
-                if isinstance(
-                    error, NotFound | Busy | OSError
-                ):  # do not count it as a failure of the block: the disk may be full, for example
+                # Do not count these errors as failures of the block. For example, the disk may be full.
+                if isinstance(error, NotFound | Busy | OSError):
                     raise
                 self._failures[user_id, block] += 1
                 retries += self._failures[user_id, block] < MAX_ATTEMPTS

@@ -1,9 +1,8 @@
-"""Queue users for one kind of background job. A user's runs never overlap, failed runs are retried, and the queue
-survives a restart.
+"""Queue users for one kind of background job. The queue survives a restart.
 
-A pending user has a marker file `<data>/jobs/<job>/<user id>`, so that server startup need not open every account's
-records. The file's modification time is the due time, and its content is the requested delay in seconds. The marker is
-deleted when the work is done.
+Runs of one user never overlap, and failed runs are retried. A pending user has a marker file
+`<data>/jobs/<job>/<user id>`, so that server startup need not open every account's records. The file's modification
+time is the due time, and its content is the requested delay in seconds. The marker is deleted when the work is done.
 """
 
 from __future__ import annotations
@@ -110,7 +109,8 @@ class JobQueue:
         elif user_id in self._wake:
             self._write_marker_soon(user_id)
             self._wake[user_id].set()
-        elif task.done() or task.cancelling():  # the task's marker is deleted; keep the work if the server stops now
+        elif task.done() or task.cancelling():
+            # The task's marker is deleted. Write a new one, because the server may stop before the next task.
             self._write_marker_soon(user_id)
 
     def schedule_when_quiet(self, user_id: str, quiet_s: float, max_delay_s: float) -> None:

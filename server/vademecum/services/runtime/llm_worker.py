@@ -84,7 +84,7 @@ class LlmJobs:
         self._clock = clock
         self._schedule = schedule
         self._is_closing = is_closing
-        self._outages: dict[str, int] = {}  # maps users to consecutive attempts that found the model unavailable
+        self._outages: dict[str, int] = {}  # maps users to consecutive attempts without an available model
 
     async def list_jobs(self, user_id: str, limit: int) -> JobList:
         """Return the newest jobs, including those of all turns that a client may have seen."""
@@ -105,7 +105,7 @@ class LlmJobs:
         try:
             await store.write(lambda tx: None)  # wait until all earlier commits are complete
             await create_jobs_for_new_turns(store)
-        except Exception as error:  # only log it, for example on a full disk: the stored jobs can still be listed
+        except Exception as error:  # only log it: even on a full disk, the stored jobs can be listed
             _log.error("cannot create jobs of turns", exc_info=error)
         return store.jobs.extracted_up_to_seq
 
@@ -155,7 +155,7 @@ class LlmJobs:
                 if not (turns or store.jobs.open):
                     return
                 wait_s = await store.write(partial(self._start, turns=turns, started=started))
-                if not started and list_new_turns(store):  # more turns follow; those just processed need no job
+                if not started and list_new_turns(store):  # the turns just processed need no job; others wait
                     wait_s = 0
             if started:
                 was_requested = True
@@ -244,7 +244,7 @@ class LlmJobs:
                 partial(change, error=error.message, wait_s=wait_s),
                 was_requested=not unasked(error),
             )
-        except ReplyNotJson as error:  # the second such reply fails the job: each attempt costs money and rarely helps
+        except ReplyNotJson as error:  # fail at the second such reply: further attempts cost money
             _log.warning("reply is not JSON", kind=job.kind, attempts=job.attempts)
             change_to = jobs.fail if job.error == error.message else jobs.retry_later
             await self._put_off(user_id, job, partial(change_to, error=error.message))

@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-REST = 19  # background work rests at most 19 times as long as it works, so it makes progress under constant load
+REST = 19  # background work rests at most 19 times as long as it works, so constant load does not stop it
 GAP_S = 0.02  # how long after a response the next request of the same client is expected
 NAP_S = 0.005  # the pause between two checks, because each check takes the GIL from a request
-IDLE_S = 0.5  # how long the server must be without requests to be idle; active clients send requests more often
+IDLE_S = 0.5  # the server is idle after this time without requests; active clients send them more often
 
 
 class RequestPriority:

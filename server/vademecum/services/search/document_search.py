@@ -174,9 +174,8 @@ async def _check_hits(
         bodies = await store.read_bodies(list({_block(hit) for hit, _ in some}))
         checked += await asyncio.to_thread(_unchanged_results, some, bodies)
     names = await read_filenames(store, {result.document_id for result in checked})
-    active = list_borrowed_ids(
-        store, session_id
-    )  # read again, to drop documents that were deleted or returned during the reads above
+    # Read the ids again, to drop documents that were deleted or returned during the reads above.
+    active = list_borrowed_ids(store, session_id)
     return _merge_repeats(
         [
             msgspec.structs.replace(result, filename=names[result.document_id])

@@ -49,7 +49,7 @@ class Page(msgspec.Struct, frozen=True):
     next: str | None
 
 
-ListEntries = dict[str, tuple[int, ListEntry]]  # maps keys to entries, each with the row's `seq` when it was read
+ListEntries = dict[str, tuple[int, ListEntry]]  # maps keys to (`seq` of the row when it was read, entry)
 
 _entry_decoder = msgspec.json.Decoder(ListEntry)
 # Caches entries while the user's store is open. The cached entry of a deleted row may stay until the store is closed.

@@ -158,9 +158,7 @@ class RowWriter:
         parent_states = [tx.row_state(parent) for parent in row_links[0]]
         waiting = "missing" in parent_states and (head is None or head.seq == WAITING)
         tx.put(key, row, body, waiting=waiting, named=row_links)
-        if (
-            "deleted" in parent_states
-        ):  # an edit moved the row under a deleted parent, so delete the row, too
+        if "deleted" in parent_states:  # an edit moved the row under a deleted parent
             cascade.delete_with_dependents(tx, key)
             return Accepted(tx.row(key))
         if not waiting and (head is None or head.deleted or head.seq == WAITING):

@@ -215,7 +215,8 @@ async def delete_route(
     async with request.open_store() as store:
         row_operations.check_live(store, "projects", project_id)
     await services.spool.ingest_account(request.user.email)
-    await services.spool.delete_project_events(request.user, project_id)  # for events that could not be ingested
+    # Also delete events that could not be ingested.
+    await services.spool.delete_project_events(request.user, project_id)
     with_sessions = sessions == "delete"
     if forget == "now":
         return await forget_project(

@@ -55,7 +55,7 @@ def create_server(resolve_caller: ResolveCaller) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.clear()  # remove the middleware that exports traces, because the actions of agents are private
+    server.middleware.clear()  # the default middleware would export traces of agents' private actions
     return server
 
 
