@@ -1,4 +1,4 @@
-"""Define all errors that callers see, as one tree. Error codes are stable, messages may change.
+"""Define all errors that callers see, as one tree. Error codes are stable; messages may change.
 
 VademecumError
 ├── BadRequest         BAD_REQUEST        the request itself cannot be understood

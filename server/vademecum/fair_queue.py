@@ -31,7 +31,8 @@ class Activity:
     """Tracks whether several users are active. Its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and that of another user
+        # The user and the time of the latest request, and of the latest request by a different user.
+        self._last = self._other = (SERVER, -ACTIVE_S)
 
     def note(self, user_id: str) -> None:
         """Record a request of this user."""

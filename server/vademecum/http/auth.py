@@ -128,9 +128,10 @@ def _authenticate_local_command(
 
 
 def folder_access_for(connection: ASGIConnection[Any, Account, Token, Any]) -> folder_check.FolderAccess:
-    """Return the folder access of a request: only local commands may learn which folders exist.
+    """Return `folder_check.LOCAL` for a local command, and `folder_check.REMOTE` for any other request.
 
-    Other requests from the loopback address may come through a proxy.
+    Only local commands may learn which folders exist. Any other request from the loopback address may come through a
+    proxy.
     """
     return folder_check.LOCAL if connection.auth.id == LOCAL else folder_check.REMOTE
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Send
 
-HEAD = "vademecum.head"  # scope key of a GET that serves a HEAD request
+HEAD = "vademecum.head"  # scope key that marks a GET as the answer to a HEAD request
 
 
 async def answer_head(app: ASGIApp, scope: HTTPScope, receive: Receive, send: Send) -> None:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Req(Request[Account, Token, State]):
     """A request of a signed-in account. In public routes `user` and `auth` are None.
 
-    Routes read the services from the request, because injecting several of them would cost more (docs/decisions/0030).
+    Routes read the services from the request, because injecting several of them would be slower (docs/decisions/0030).
     """
 
     @property
@@ -49,7 +49,7 @@ class Req(Request[Account, Token, State]):
 
 
 PAGE_MAX = 1000
-PAGE_DEFAULT = 100  # rows of a page, if the request has no limit
+PAGE_DEFAULT = 100  # the number of rows on a page if the request has no limit
 QUESTION_MAX = 10_000  # maximum length of a question in characters
 RESULTS_MAX = 100
 QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]

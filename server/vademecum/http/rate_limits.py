@@ -14,7 +14,7 @@ from vademecum.model.records.accounts import Token
 from vademecum.services.accounts import local_auth
 from vademecum.services.runtime.composition import Services
 
-SHARED_ADDRESS_FACTOR = 20  # an address that many people may share has this many times the budget
+SHARED_ADDRESS_FACTOR = 20  # multiplies the limit of an address that many people may share
 ALREADY_COUNTED = "vademecum.counted"  # scope key of a request that the server makes for an agent
 DEVICE_COOKIE = "vademecum-device"
 

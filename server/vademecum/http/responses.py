@@ -24,7 +24,7 @@ class Deleted(msgspec.Struct):
 def response_spec(
     answer: Any, status: int = 200, media_type: str = "application/json"
 ) -> dict[int, ResponseSpec]:
-    """Describe a response of stored rows, or the data of each event of a stream, for the OpenAPI document."""
+    """Describe, for the OpenAPI document, a response with stored rows or the data of a stream's events."""
     return {status: ResponseSpec(answer, False, "Request fulfilled", media_type)}
 
 

@@ -17,12 +17,10 @@ from vademecum.model.secrets import hide, hide_in_path
 from vademecum.model.secrets.sensitive_files import holds_secrets
 
 CONTENT_MAX = 8000
-# Maximum lengths in characters: of a tool's input and an error message; of the old and the new text of an edit; of the
-# beginning of a written file; of a tool's name and a session's id.
-PART_MAX = 1000
-EXCERPT_MAX = 300
-OPENING_MAX = 200
-LABEL_MAX = 200
+PART_MAX = 1000  # maximum length in characters of a tool's input and of an error message
+EXCERPT_MAX = 300  # maximum length in characters of the old text of an edit and of the new text
+OPENING_MAX = 200  # maximum length in characters of the quoted beginning of a written file
+LABEL_MAX = 200  # maximum length in characters of a tool's name and of a session's id
 VALUES_MAX = 50  # how many values of an unknown tool's input are read; `PART_MAX` characters show fewer
 
 READS = ("Read", "NotebookRead")
@@ -43,7 +41,7 @@ class AgentAction(namedtuple("AgentAction", ("kind", "content", "redactions", "p
 
 
 class RedactingText:
-    """Truncate texts, redact their secrets and count the redactions."""
+    """Truncates texts, redacts their secrets and counts the redactions."""
 
     def __init__(self) -> None:
         self.redactions = 0
@@ -139,7 +137,7 @@ def _describe(redacting: RedactingText, tool: str, arguments: Mapping[str, objec
 def _describe_without_text(tool: str, arguments: Mapping[str, object]) -> str:
     """Describe an action on a file that holds secrets.
 
-    The error message is omitted too, because it may quote the file.
+    The error message is omitted, too, because it may quote the file.
     """
     if tool in READS:
         return _describe_lines(arguments)

@@ -26,7 +26,7 @@ from vademecum.model.schema.collections import (
 )
 from vademecum.model.schema.timestamps import age_days
 
-EVENTS_MAX = 500  # events in one request
+EVENTS_MAX = 500  # maximum number of events in one request
 CONTENT_MAX = 8000
 KEPT_DAYS: dict[ObservationKind, float] = {
     "search": 30, "read": 60, "session": 90, "command": 180, "prompt": 180, "write": 365, "edit": 365, "error": 365,
@@ -97,7 +97,7 @@ def _content_fields(event: Event) -> Json:
 
 
 def merge_rows(row: Json, other: Json) -> Json:
-    """Merge two rows of the same step into one with the newest content and the sum of the counts."""
+    """Merge two rows about the same step into one row, with the newest content and the sum of the counts."""
     newest = max(row, other, key=lambda one: one["updatedAt"])
     return {
         **newest,
@@ -117,6 +117,6 @@ def days_before(now: str, days: float) -> str:
 
 
 def is_expired(row: Json, now: str, kept_days: Mapping[ObservationKind, float]) -> bool:
-    """Return whether the retention period is over. Pinned rows and kinds without a period (decisions) never expire."""
+    """Return whether a row's retention period has ended. Pinned rows and kinds without a period never expire."""
     days = kept_days.get(row["kind"])
     return days is not None and not row["pinned"] and age_days(row["updatedAt"], now) > days

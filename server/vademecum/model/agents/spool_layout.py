@@ -1,8 +1,8 @@
 """Define the layout of the spool on disk. `vademecum record` fills the spool, and the server empties it.
 
-`<data>/spool/<user>/<id>.json`: a folder for each spelling of an email, a file for each event. Invalid events and events
-without an account are moved to `<data>/spool/rejected/<user>`. This module imports nothing, so that `record` starts
-fast.
+Each spelling of an email has a folder, and each event has a file: `<data>/spool/<user>/<id>.json`. Invalid events and
+events without an account are moved to `<data>/spool/rejected/<user>`. This module imports nothing, so that `record`
+starts fast.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ REJECTED_FOLDER = "rejected"
 # reads in constant time. REASON_FILE contains the reason why events wait.
 BLOCK_COUNT_FILE = ".tally"
 REASON_FILE = ".why"
-BLOCK = 4096  # bytes
-# The maximum of waiting blocks, a gigabyte: seven weeks of five thousand events a day. Beyond it, new events are
-# refused with a message. Waiting events stay, because they were acknowledged.
+BLOCK = 4096  # in bytes
+# The maximum number of waiting blocks: a gigabyte, enough for seven weeks with five thousand events a day. Beyond it,
+# new events are refused with a message. Waiting events stay, because they were acknowledged.
 BLOCKS_MAX = 2**18
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -33,5 +33,5 @@ def folder_name(email: str) -> str:
 
 
 def count_blocks(size: int) -> int:
-    """Return the blocks that a file of `size` bytes takes on the disk."""
+    """Return how many blocks a file of `size` bytes occupies on the disk."""
     return max(1, -(-size // BLOCK))

@@ -199,9 +199,8 @@ def _fact(item: dict[str, Any]) -> Fact | None:
     confidence = item.get("confidence", 0.5)
     if not key or not value or isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return None
-    return Fact(
-        key, value, round(float(min(max(confidence, 0), 1)), 3)
-    )  # an int may be too large for a float
+    # Clamp before the conversion, because an int may be too large for a float.
+    return Fact(key, value, round(float(min(max(confidence, 0), 1)), 3))
 
 
 def _line(value: Any, most: int) -> str:

@@ -20,7 +20,7 @@ State = Literal["waiting", "running", "failed", "done"]
 
 KIND_OF: dict[str, Kind] = {"episodes": "extract", "sessions": "summarise", "projects": "summarise"}
 TRIES = 10
-BACKOFF = 4  # the factor between two waits
+BACKOFF = 4  # each wait is this many times as long as the previous wait
 BACKOFF_MAX_S = 3600.0
 
 

@@ -214,7 +214,7 @@ class UserStores(ABC):
 
     @abstractmethod
     def room_to_rewrite(self, user_id: str) -> int:
-        """Return the bytes of free disk space that `rewrite` needs at most."""
+        """Return the maximum of free disk space, in bytes, that `rewrite` may need."""
 
     @abstractmethod
     def stop_recovery(self) -> None:
@@ -267,8 +267,8 @@ class UserStores(ABC):
 class AccountStore(ABC):
     """Stores accounts and hashed secrets. All of them are in memory. Callers must not change `accounts` or `tokens`."""
 
-    accounts: dict[str, Account]  # by id
-    tokens: dict[str, Token]  # by hash
+    accounts: dict[str, Account]  # keys: account ids
+    tokens: dict[str, Token]  # keys: hashes of the secrets
 
     @abstractmethod
     def exists(self, account_id: str) -> bool: ...

@@ -363,7 +363,7 @@ COLLECTIONS: tuple[Collection, ...] = (
 
 
 class Registry(Mapping[str, Collection]):
-    """The collections of a server by name. `synced`: those that devices have. Tests may pass their own collections."""
+    """The collections of a server by name. `synced`: those that devices sync. Tests may pass their own collections."""
 
     def __init__(self, collections: Iterable[Collection] = COLLECTIONS) -> None:
         self._by_name = {c.name: c for c in collections}

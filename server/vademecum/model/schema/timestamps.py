@@ -10,7 +10,10 @@ _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def later(moment: str, seconds: float) -> str:
-    """Return the timestamp `seconds` later. Raises OverflowError, or ValueError if `moment` is invalid."""
+    """Return the timestamp that many `seconds` after `moment`.
+
+    Raises ValueError if `moment` is invalid, and OverflowError if the result is out of range.
+    """
     result = _parse(moment) + datetime.timedelta(seconds=seconds)
     return result.isoformat(timespec="milliseconds") + "Z"
 

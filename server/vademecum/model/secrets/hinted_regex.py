@@ -44,5 +44,5 @@ class Pattern:
 
 
 def folded(text: str) -> str:
-    """Return the text in lower case, with `i` or `s` for the letters that `re.IGNORECASE` treats as such."""
+    """Return the text in lower case. Letters that `re.IGNORECASE` treats as `i` or `s` become `i` or `s`."""
     return text.replace("İ", "i").replace("ı", "i").replace("ſ", "s").lower()

@@ -1,4 +1,4 @@
-"""Recognize files that exist to store secrets. Of an action on such a file, no text is recorded.
+"""Recognize files that exist to store secrets. For an action on such a file, no text is recorded.
 
 The path alone decides, because a password may look like any word. Source code, notes, public keys and examples do not
 count, whatever their names.

@@ -15,12 +15,13 @@ from vademecum.model.text.display_text import short_name
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100
 WARN_FROM = 90  # the number of documents from which the app warns the user
+# The fields of a document that a borrow changes.
 BORROW_FIELDS = {
     "activeSessions",
     "accessCount",
     "lastAccessedAt",
     "updatedAt",
-}  # the fields of a document that a borrow changes
+}
 TOMBSTONES_FREE = 100_000
 TOMBSTONE_BYTES = 256  # the approximate size of a stored tombstone
 REFERENCES_FREE = 100_000

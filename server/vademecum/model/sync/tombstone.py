@@ -13,8 +13,8 @@ from vademecum.model.schema.collections import Collection, Id, Json, Row, Time
 def make_tombstone(collection: Collection, row: Json, now: str) -> Json:
     """Return the tombstone of `row`: its id, parents and times. Optional fields are absent.
 
-    Other required fields get the blank value of their type, because RxDB validates tombstones too. The blank value of
-    an enum is its first value. `now` replaces times that are not valid.
+    All remaining required fields get the blank value of their type, because RxDB also validates tombstones. The blank
+    value of an enum is its first value. `now` replaces invalid times.
     """
     kept_fields = {collection.primary_key, "createdAt", "updatedAt", *collection.parents}
     tombstone: Json = {}

@@ -294,7 +294,7 @@ class Transaction:
         return changed or (stored if stored not in self.changes else None)
 
     def keys(self, collection: str | None = None, *, deleted: bool = False) -> Iterator[str]:
-        """Yield the keys of live and waiting rows, or with `deleted` those of tombstones."""
+        """Yield the keys of live and waiting rows or, with `deleted`, the keys of tombstones."""
         prefix = f"{collection}/" if collection else ""
         for key in dict.fromkeys((*self._row_index.rows, *self.changes)):
             if not key.startswith(prefix):
@@ -305,7 +305,7 @@ class Transaction:
 
     @property
     def highest_stored_seq(self) -> int:
-        """Return the highest `seq` of a row in `changes`, or 0. `self.seq` is higher if that row was purged."""
+        """Return the highest `seq` of a row in `changes`, or 0. It is below `self.seq` if the last row was purged."""
         return max((c.head.seq for c in self.changes.values() if c.head is not None), default=0)
 
     # -- changing -----------------------------------------------------------------------------------------------

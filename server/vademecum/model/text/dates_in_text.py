@@ -51,7 +51,7 @@ def date_terms(timestamp: str) -> str:
 def query_date_terms(query: str, now: str) -> str:
     """Return the date terms of the dates that a query names, or "". `now`: the timestamp of the query.
 
-    Each date is as precise as the query states it. A day also gives its month, so rows of that month rank higher too.
+    Each date is as precise as the query states it. A day also gives its month, so rows of that month rank higher, too.
     """
     terms: dict[str, None] = {}  # ordered, without duplicates
     for match in _RELATIVE_DATE.finditer(query):

@@ -20,7 +20,7 @@ _INVISIBLE_END = re.compile(f"(?<![{_BLANK}])[{_BLANK}]+$")
 
 
 def printable_line(text: str) -> str:
-    """Return the text on one line without invisible and control characters, which a terminal may obey."""
+    """Return the text on one line without invisible characters and characters that could control a terminal."""
     return join_lines(strip_hidden(text))
 
 

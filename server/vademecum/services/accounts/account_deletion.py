@@ -63,7 +63,8 @@ class AccountDeletion:
         self.queue.schedule(account.id)  # the marker file of the job survives a crash
         await self._accounts.remove_account(account.id)
         self._hub.close_user(account.id)
-        async with self._spool.erasing_account(account.email):  # before a new account can get the email
+        # Delete agent events before a new account can get the email.
+        async with self._spool.erasing_account(account.email):
             await self.queue.run_and_wait(account.id)
 
     def _record(self, account: Account) -> None:

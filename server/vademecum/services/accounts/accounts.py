@@ -22,7 +22,7 @@ from vademecum.settings import Settings
 
 
 class Profile(msgspec.Struct, rename="camel"):
-    """An account as its owner or an administrator sees it.
+    """An account as its user or an administrator sees it.
 
     `problem`: the reason why its file cannot be opened, in which case `usage` is null. `reembedding`: the progress of a
     model change.

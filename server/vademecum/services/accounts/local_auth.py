@@ -39,7 +39,7 @@ def new_secret() -> str:
 
 
 def publish(data: Path, server: ServerInfo) -> None:
-    """Write `server.json` atomically, readable only by its owner. Raises Broken, for example on a full disk."""
+    """Write `server.json` atomically, readable only by the server. Raises Broken, for example on a full disk."""
     new = path(data).with_suffix(".new")
     with _writing(data):
         new.unlink(missing_ok=True)

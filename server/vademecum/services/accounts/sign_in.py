@@ -123,7 +123,7 @@ class SignIn:
         """Limit and count one password attempt: by address, by account, and by both together. Raises RateLimited.
 
         `is_shared`: many people may have this address, because a proxy hides their own. Failures from a shared address
-        delay only the account that they concern. `device`: the token of a browser that has signed in before.
+        delay only the account that they concern.
 
         Attempts of a browser that has signed in to this account before (`device`) are counted separately, so that
         nobody can lock the user out by guessing passwords. Keys contain digests of emails, which have a fixed length.
@@ -136,7 +136,8 @@ class SignIn:
             async with self._device_attempt(device):
                 yield
             return
-        # The browser is known for another account only. Such requests have not been counted by address before.
+        # The browser is known for another account only. Count the attempt by address, because the request was only
+        # counted for the browser.
         if device is not None:
             self._rate_limiter.take("sign_in", address)
         self._rate_limiter.take("sign_in", f"{address} {account_key}")

@@ -1,4 +1,4 @@
-"""Build the briefing for a new agent session: pinned, decided, remembered and recent entries of a scope, within a budget."""
+"""Build the briefing for a new agent session from the observations and memories of a scope, within a token budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vademecum.services.models.active_model import Inference
 from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.pagination import ListEntry, read_list_entries
 
-ENTRIES_MAX = 300  # even short entries of this number fill a large budget
+ENTRIES_MAX = 300  # enough to fill a large budget even with short entries
 
 
 class AgentBriefing(msgspec.Struct, frozen=True):

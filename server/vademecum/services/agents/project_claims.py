@@ -157,7 +157,7 @@ class Claims:
         return root_id, self._tx.row(key) if self._tx.row_state(key) == "live" else None
 
     def _mark_former_names(self, root_id: str, identity: Identity) -> None:
-        """Mark this machine's claims on the same root under other names as former."""
+        """Mark this machine's claims on the root of `identity` under any other name as former."""
         for claim in [named.row for named in self._claims.values()]:
             is_same_root = claim["root"] == identity.root
             is_same_machine = identity.machine == claim.get("machine") != UNKNOWN_MACHINE

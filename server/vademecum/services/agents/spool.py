@@ -333,7 +333,7 @@ class Spool:
         for path in paths:
             folder = self._rejected / path.parent.name
             try:
-                os.utime(path, follow_symlinks=False)  # the retention period starts now
+                os.utime(path, follow_symlinks=False)  # so that the retention period starts now
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 path.replace(folder / path.name)
             except FileNotFoundError:

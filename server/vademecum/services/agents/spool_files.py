@@ -157,7 +157,7 @@ def read_files(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadResul
 
 
 def read_content(path: Path, *, truncate: bool = False) -> bytes:
-    """Return the bytes of a regular file, or b"" for a larger file than FILE_MAX and for pipes, which may never end.
+    """Return the bytes of a file, or b"" for a pipe, which may never end, and for a file larger than FILE_MAX.
 
     Raises OSError for a link, which may point out of the spool. `truncate`: return the beginning of a larger file.
     """
@@ -228,7 +228,7 @@ def remove_folders(folders: Iterable[Path]) -> None:
 
 
 def remove_files(paths: Iterable[Path]) -> None:
-    """Delete files, and folders in their place. Raises Broken if one remains, after deleting everything else."""
+    """Delete the files or folders at `paths`. Raises Broken if one remains, after deleting everything else."""
     _remove_each(paths, _remove)
 
 

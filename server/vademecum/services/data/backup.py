@@ -130,7 +130,7 @@ class BackupService:
             await self._check_not_lost(user_id)
             return
         if records.with_name(f"{RECORDS_FILE}.wal").exists():
-            with suppress(Busy):  # on a full disk the write-ahead log is copied as it is
+            with suppress(Busy):  # on a full disk, copy the write-ahead log as it is
                 async with self._users.open(user_id, touches_lru=False):  # repairs the log if it is damaged
                     pass
         if self._erase_queue.is_pending(user_id):  # erase first, so that deleted text is not copied
@@ -149,7 +149,7 @@ class BackupService:
                 return
 
     async def _verify_copy(self, user_id: str, copy: Path, verifier: Verifier) -> None:
-        """Raise Broken if a segment of the copy is damaged, because the original is then damaged too."""
+        """Raise Broken if a segment of the copy is damaged, because then the original is damaged, too."""
         if copy.exists() and (problem := await verifier.problem(copy)) is not None:
             raise Broken(self._damage_message(user_id, problem))
 

@@ -89,10 +89,10 @@ class RestoreService:
         return Restored(1, 0, erased, manifest.at, [], [])
 
     async def restore_all(self, source: Path) -> Restored:
-        """Restore the records of all accounts in the backup, one by one, and its missing accounts.
+        """Add the accounts of the backup that this server lacks. Restore the records of its accounts, one by one.
 
         Existing accounts keep their email, tier and password. If the records of an account cannot be restored, raises
-        Broken. Its message lists the accounts that were already restored and stay so.
+        Broken. Its message lists the accounts that were already restored, which stay restored.
         """
         manifest = await asyncio.to_thread(_verify_backup, source)
         empty = {account_id for account_id in self._accounts.accounts if await self._is_empty(account_id)}

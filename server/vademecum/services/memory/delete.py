@@ -18,7 +18,7 @@ def delete_all(tx: Transaction, collection: str) -> int:
 
 
 def delete_project(tx: Transaction, project_id: str, *, with_sessions: bool) -> int:
-    """Delete a project with its dependents. Its sessions return to the pool, or are deleted too."""
+    """Delete a project with its dependents. Its sessions return to the pool or, `with_sessions`, are deleted, too."""
     key = row_operations.require_live_key(tx, "projects", project_id)
     sessions = [k for k in tx.dependents(key) if k.startswith("sessions/")] if with_sessions else []
     return len(cascade.delete_with_dependents(tx, *sessions, key))

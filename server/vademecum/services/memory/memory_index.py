@@ -163,7 +163,7 @@ class MemoryVectorizer:
                 embedded += await self._embed(user_id, key, previous_turns.get(key), embedder)
             except Exception as error:
                 if self._inference.opened() is not embedder:
-                    return  # the model changed, which rebuilds the whole index
+                    return  # the model has changed, so the whole index is rebuilt
                 failed += await self._count_failure(user_id, key, error)
         await self._indexer.update_vectors(
             user_id, embedder.model, lambda store: _unchanged_blocks(store, embedded)

@@ -136,10 +136,11 @@ class Memories:
     async def look_up(
         self, user_id: str, partition: MemoryPartition, texts: Sequence[str], session_id: str | None = None
     ) -> list[MemoryLookup]:
-        """Look up each text in the partition. Do not hold the user's store meanwhile: this waits for the embedder.
+        """Look up each text in the partition.
 
-        `session_id`: the session that the texts were extracted from, if any. If it already has SESSION_MEMORIES_MAX
-        extracted memories, similar memories are not searched.
+        This waits for the embedder, so the caller must not have the user's store open. `session_id`: the session that
+        the texts were extracted from, if any. If it already has SESSION_MEMORIES_MAX extracted memories, similar
+        memories are not searched.
         """
         if not texts:
             return []

@@ -1,4 +1,4 @@
-"""Embed blocks that were uploaded without vectors, in the background. Sync carries the vectors to devices.
+"""Embed blocks that were uploaded without vectors, in the background. Sync sends the vectors to devices.
 
 Blocks are embedded one at a time, so after a stop or a crash at most one is embedded again. If a block changes while it
 is embedded, the vectors are discarded and the new version is embedded later. Small documents come before large ones,

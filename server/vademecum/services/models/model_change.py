@@ -100,7 +100,7 @@ class ModelChange:
         self._indexer = indexer
         self._schedule = schedule
         self._progress: dict[str, Progress] = {}
-        self._failures: Counter[tuple[str, Block]] = Counter()  # by user and block
+        self._failures: Counter[tuple[str, Block]] = Counter()  # keys: user and block
         self._changing = asyncio.Lock()  # held while a user is swapped or the plan is changed
         self._files = asyncio.Lock()  # held while staged files are written or pruned
 
@@ -359,7 +359,7 @@ class ModelChange:
             self._plan = msgspec.structs.replace(self._plan, users=self._plan.users + 1, blocks=blocks)
             try:
                 active_model.save_plan(self._settings, self._plan)
-            except OSError as error:  # only log it: merely the count is too low after a restart
+            except OSError as error:  # only log it: after a restart, just the shown count is too low
                 _log.error("the progress of the model change was not stored", exc_info=error)
         await self._end_if_done()
 

@@ -92,8 +92,7 @@ class LlmJobs:
             extracted_up_to = await self._create_missing_jobs(store)
             while True:
                 newest, counts = await store.list_jobs(limit)
-                # List again if jobs are missing. An edit during the listing deletes a turn's job, which needs a new
-                # one.
+                # List again if jobs were missing, because an edit during the listing deletes a turn's job.
                 before, extracted_up_to = extracted_up_to, await self._create_missing_jobs(store)
                 if extracted_up_to == before:
                     today = timestamps.day(self._clock())
@@ -155,7 +154,7 @@ class LlmJobs:
                 if not (turns or store.jobs.open):
                     return
                 wait_s = await store.write(partial(self._start, turns=turns, started=started))
-                if not started and list_new_turns(store):  # the turns just processed need no job; others wait
+                if not started and list_new_turns(store):  # process the next turns at once
                     wait_s = 0
             if started:
                 was_requested = True

@@ -213,7 +213,7 @@ class Indexes:
 
 
 class SourcePage(NamedTuple):
-    """The next rows (key and current JSON). `upto`: the `seq` up to which they reach. `more`: whether rows follow."""
+    """The next rows (key and current JSON), up to the `seq` in `upto`. `more`: whether further rows follow."""
 
     rows: list[tuple[str, bytes]]
     upto: int

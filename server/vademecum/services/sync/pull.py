@@ -1,4 +1,4 @@
-"""Serve pulls. A pull returns the latest state of a collection's rows after a checkpoint, with tombstones, by `seq`."""
+"""Serve pulls. A pull returns a collection's rows and tombstones after a checkpoint, each in its latest state."""
 
 from __future__ import annotations
 

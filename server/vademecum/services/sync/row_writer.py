@@ -71,7 +71,7 @@ class RowWriter:
         return outcome
 
     def _rewrite_merged_project(self, sent: IncomingRow) -> IncomingRow:
-        """Replace the id of a project that was merged into another one with the id of that project."""
+        """Replace the id of a merged project with the id of the project that it was merged into."""
         tx = self._tx
         into = cascade.find_merged_project(tx, sent.row) if sent.problem is None else None
         before = cascade.find_merged_project(tx, sent.assumed) if sent.assumed is not None else None

@@ -108,7 +108,8 @@ def _check_may_scrape(request: Req) -> None:
 async def metrics_route(request: Req) -> bytes:
     """Return Prometheus metrics of the whole server. They contain no user data."""
     _check_may_scrape(request)
-    from prometheus_client import CollectorRegistry, Gauge, generate_latest  # not needed to start the server
+    # Imported here, because starting the server does not need it.
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
     services = request.services
 

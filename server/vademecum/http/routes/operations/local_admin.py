@@ -1,4 +1,4 @@
-"""Define routes that only commands on the server's machine may call: backup and restore, for example, take paths."""
+"""Define routes that only commands on the server's machine may call, because some of them take paths on it."""
 
 from pathlib import Path
 
