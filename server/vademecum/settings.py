@@ -112,15 +112,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     edited_text_erase_delay_s: Annotated[
         float, Meta(ge=0, description="seconds from an edit to the erasure of the old text")
     ] = 86_400
-    attached_max: Annotated[int, Meta(ge=1, description="accounts' files that stay open")] = 256
+    attached_max: Annotated[int, Meta(ge=1, description="how many accounts' files may stay open")] = 256
     attached_rows_max: Annotated[
-        int, Meta(ge=1, description="rows of the files that stay open; each takes 600 bytes of memory")
+        int, Meta(ge=1, description="how many rows the open files may have; each takes 600 bytes of memory")
     ] = 1_000_000
     statement_read_s: Annotated[
-        float, Meta(gt=0, description="timeout of a statement that reads; then its request gets 503")
+        float, Meta(gt=0, description="timeout of a database statement that reads; its request gets 503")
     ] = 10
     statement_write_s: Annotated[
-        float, Meta(gt=0, description="timeout of a statement that writes; longer for large files")
+        float, Meta(gt=0, description="timeout of a database statement that writes; longer for large files")
     ] = 30
     body_max: Annotated[int, Meta(ge=1, description="maximum bytes of a request body, except uploads")] = (
         32 * MB
@@ -146,11 +146,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ""
     assistant_key: Annotated[Secret, Meta(description="API key of the endpoint, if it needs one")] = Secret()
     assistant_environment: Annotated[
-        bool, Meta(description="use HTTPS_PROXY, SSL_CERT_FILE etc. of the environment for it")
+        bool, Meta(description="use HTTPS_PROXY, SSL_CERT_FILE etc. for requests to the endpoint")
     ] = False
-    assistant_connect_s: Annotated[float, Meta(gt=0, description="timeout of a connection to it")] = 5
+    assistant_connect_s: Annotated[float, Meta(gt=0, description="timeout of connecting to the endpoint")] = 5
     assistant_idle_timeout_s: Annotated[
-        float, Meta(gt=0, description="timeout without any data; loading a model takes long")
+        float, Meta(gt=0, description="timeout without any data of an answer; loading a model takes long")
     ] = 120
     assistant_timeout_s: Annotated[float, Meta(gt=0, description="timeout of a whole answer")] = 600
     assistant_characters: Annotated[int, Meta(ge=1, description="maximum length of an answer")] = 200_000
