@@ -1,11 +1,12 @@
-/** Entry point of the worker. */
+/** Entry point of the web worker: makes the backend's API available to the page. */
 
 import { expose, transferHandlers } from "comlink";
 import { SignInApi } from "./backend/api/signInApi.ts";
 import { CodedError } from "./core/errors.ts";
 import { isQuotaExceeded } from "./lib/quotaExceeded.ts";
 
-// Only the name and message of an error reach the page, but often only the cause shows that the disk is full.
+// Comlink sends only an error's name, message and stack to the page. Often only the error's cause shows that the disk
+// is full, so send the code FULL instead of such an error.
 const thrown = transferHandlers.get("throw")!;
 transferHandlers.set("throw", {
   ...thrown,

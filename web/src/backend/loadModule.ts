@@ -1,15 +1,15 @@
 /**
- * Modules of the worker that are loaded on demand. Chromium never retries a module that failed to load, nor its
- * importers. Only a reload of the page can load it.
+ * Load modules of the worker on demand. Chromium does not retry a module that failed to load, nor the modules that
+ * import it, until the page is reloaded.
  */
 
 import { ReplaySubject } from "rxjs";
 import { CodedError } from "../core/errors.ts";
 
-/** Observable that emits each time a module fails to load. */
+/** Emits each time a module fails to load. A late subscriber also gets the last failure. */
 export const loadErrors$ = new ReplaySubject<void>(1);
 
-/** Return the loaded module. Throw `UNLOADED` if it cannot be loaded. */
+/** Return the module that is being loaded. Throw `UNLOADED` if it cannot be loaded. */
 export async function loadModule<T>(loading: Promise<T>): Promise<T> {
   try {
     return await loading;

@@ -13,8 +13,8 @@ export interface Options {
   base?: string;
   threads?: number;
   /**
-   * Callback for the progress of the download, which resumes an earlier one. Unused if the model is on this
-   * device.
+   * Callback for the progress of the download, which continues an interrupted one. It is not called if the model is on
+   * this device.
    */
   onProgress?: (progress: Progress) => void;
   /** Signal that cancels the download. The downloaded part is kept. */
@@ -23,9 +23,9 @@ export interface Options {
 
 export interface Embedder {
   readonly manifest: Manifest;
-  /** Return the vectors of texts, n × dims, in order. */
+  /** Return the vectors of the texts in order, as one array of n × dims numbers. */
   passages(texts: readonly string[], signal?: AbortSignal): Promise<Vector>;
-  /** Return the vector of a question, before all waiting passages. */
+  /** Return the vector of a question. The question is embedded before all waiting passages. */
   query(text: string, signal?: AbortSignal): Promise<Vector>;
   /** Return the number of tokens of each text, without prefix, [CLS], [SEP] and truncation. */
   countTokens(texts: readonly string[]): Promise<number[]>;
@@ -110,7 +110,7 @@ class EmbedderWorker {
       if (data.kind === "output") call?.resolve(data.output);
       else call?.reject(new Error(data.message));
     });
-    // The worker could not be loaded, or it ran out of memory.
+    // This event means that the worker could not be loaded, or that it ran out of memory.
     this.#worker.addEventListener("error", (event) =>
       this.close(new Error(`The embedder failed: ${event.message}`)),
     );

@@ -1,5 +1,5 @@
 /**
- * Download a model's files in pieces and cache them, so that an interrupted download resumes at the missing piece, even
+ * Download a model's files in pieces and cache them. An interrupted download resumes at the first missing piece, even
  * after the page was closed. A file's SHA-256 is checked each time it is read, and a damaged file is downloaded again.
  */
 
@@ -35,7 +35,10 @@ function modelOf(url: string): string {
   return new URL(".", url).href;
 }
 
-/** Return a file, downloading what is missing. `onBytes` is called with the bytes on this device after each piece. */
+/**
+ * Return a file, downloading its missing pieces. After each downloaded piece, `onBytes` gets the number of the file's
+ * bytes on this device.
+ */
 export async function loadFile(
   url: string,
   file: ModelFile,
@@ -48,7 +51,7 @@ export async function loadFile(
     for (const _ of ["cached", "downloaded again"]) {
       const data = await assemble(cache, url, file, onBytes);
       if ((await sha256(data)) === file.sha256) {
-        // Storing the mark may fail on a full disk. The file is complete nevertheless.
+        // Ignore a failure to store the mark, as on a full disk, because the file is complete nevertheless.
         await cache.put(markOf(url), new Response()).catch(() => {});
         return data;
       }
@@ -75,7 +78,7 @@ async function assemble(cache: Cache, url: string, file: ModelFile, onBytes: (lo
   return data;
 }
 
-/** Error that a retry does not resolve. */
+/** Error for a failure that a retry cannot resolve. */
 class PermanentError extends Error {}
 
 function fetchPiece(url: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
@@ -92,7 +95,7 @@ async function loadPiece(
   heard: () => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const headers = { range: `bytes=${from}-${to - 1}` };
-  // "no-store", because the piece is cached here and not also in the HTTP cache.
+  // The piece is cached here, so keep it out of the HTTP cache.
   const response = await fetch(url, { headers, credentials: "omit", cache: "no-store", signal });
   const isTemporary = response.status === 429 || response.status >= 500;
   if (response.status !== 206 && !isTemporary)

@@ -10,7 +10,7 @@ const GRAPH = "model.onnx";
 const TOKENIZER = "tokenizer.json";
 const PIECE = 2 ** 20;
 
-/** Return whether the whole model is on this device. The hashes are checked only when the model is opened. */
+/** Return whether all files of the model are on this device. Their hashes are checked only when the model is opened. */
 export async function isDownloaded(manifest: Manifest, base: string): Promise<boolean> {
   if (!globalThis.caches) return false;
   const cache = await caches.open(CACHE);
@@ -24,7 +24,7 @@ export function folderOf({ hash }: Manifest, base: string): string {
   return new URL(`${base}/models/${hash}/`, location.origin).href;
 }
 
-/** Return the files that a browser needs. */
+/** Return the model's files that a browser needs. */
 export function filesOf(manifest: Manifest): ModelFile[] {
   return [GRAPH, TOKENIZER].map((path) => {
     const file = manifest.files.find((listed) => listed.path === path);

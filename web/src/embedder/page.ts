@@ -1,4 +1,4 @@
-/** A page with only the embedder, for tests. */
+/** Make the embedder available on a page of its own, for tests. */
 
 import * as embedder from "./embedder.ts";
 

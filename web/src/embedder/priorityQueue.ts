@@ -3,7 +3,7 @@ interface Job<R> {
   settle: { resolve: (result: R) => void; reject: (reason: unknown) => void };
 }
 
-/** Runs one text at a time. Questions run before all waiting passages. */
+/** Processes one text at a time. Questions are processed before all waiting passages. */
 export class PriorityQueue<R> {
   readonly #run: (text: string) => Promise<R>;
   readonly #questions: Job<R>[] = [];
@@ -28,7 +28,7 @@ export class PriorityQueue<R> {
       if (signal?.aborted) return reject(signal.reason);
       const job = { text, settle: { resolve, reject } };
       queue.push(job);
-      // A job that is already running continues, and its result is dropped.
+      // Remove a waiting job. A running job continues, and its result is dropped.
       onAbort = () => {
         const index = queue.indexOf(job);
         if (index >= 0) queue.splice(index, 1);

@@ -1,4 +1,7 @@
-/** The worker that runs the model. It embeds one text at a time, as the server does, so that the vectors are equal. */
+/**
+ * The worker that runs the model. It embeds one text at a time, as the server does, so that both compute the same
+ * vectors.
+ */
 
 import * as ort from "onnxruntime-web/wasm";
 import loader from "onnxruntime-web/ort-wasm-simd-threaded.mjs?url";
@@ -43,7 +46,7 @@ async function open(options: OpenOptions): Promise<Model> {
   return { manifest, tokens: new Tokens(json, manifest.maxTokens), session: await start(graph!, threads) };
 }
 
-/** Return the contents of the files that a browser needs, downloading what is missing. */
+/** Return the contents of the files that a browser needs, downloading missing files. */
 async function loadFiles({ manifest, base }: OpenOptions): Promise<Uint8Array<ArrayBuffer>[]> {
   const files = filesOf(manifest);
   const total = files.reduce((sum, file) => sum + file.bytes, 0);
@@ -61,7 +64,10 @@ async function loadFiles({ manifest, base }: OpenOptions): Promise<Uint8Array<Ar
   return contents;
 }
 
-/** Start onnxruntime with our copies of its files. By default it looks for them beside the bundle or at a CDN. */
+/**
+ * Start onnxruntime with the files that this app includes. By default it would look for them beside the bundle or at a
+ * CDN.
+ */
 function start(graph: Uint8Array<ArrayBuffer>, threads: number): Promise<ort.InferenceSession> {
   ort.env.wasm.wasmPaths = {
     mjs: new URL(loader, location.href).href,

@@ -25,7 +25,7 @@ export type Method = keyof Methods;
 export type Request = { [M in Method]: { id: number; method: M; input: Methods[M]["input"] } }[Method];
 
 export interface Progress {
-  /** Number of bytes of the model on this device. `total` is the size of the whole model. */
+  /** Number of the model's bytes on this device. `total` is the size of the whole model. */
   loaded: number;
   total: number;
 }

@@ -1,6 +1,7 @@
 /**
- * The rows of one account on this device. Each account has a separate RxDB database, so that accounts never
- * mix. It has ten collections. RxDB delays the thirteenth collection of a page and rejects the fourteenth.
+ * The rows of one account on this device. Each account has a separate RxDB database, so that accounts never mix. A
+ * database has ten collections; a page cannot open many more, because RxDB delays the thirteenth and rejects the
+ * fourteenth.
  */
 
 import Dexie from "dexie";
@@ -34,7 +35,10 @@ interface DatabaseDefinition {
 }
 
 const DEFINITION: DatabaseDefinition = { schemas, migrations, storage: getRxStorageDexie() };
-/** Policy that disables RxDB's cache of a hundred query results for blocks, whose vectors take megabytes. */
+/**
+ * Policy that disables RxDB's cache of a hundred query results. It is used for blocks, because cached blocks would keep
+ * megabytes of vectors in memory.
+ */
 const NO_QUERY_CACHE = defaultCacheReplacementPolicyMonad(0, 0);
 const databaseName = (userId: string) => `vademecum-${userId}`;
 const storagePrefix = (userId: string) => `rxdb-dexie-${databaseName(userId)}--`;
@@ -73,14 +77,14 @@ export async function openAccountDatabase(
     await Promise.all(Object.values(database.collections).map(migrate));
     return database;
   } catch (error) {
-    await database.close(); // an open database could not be opened again or removed
+    await database.close(); // a database left open could neither be opened again nor removed
     throw error;
   }
 }
 
 /**
- * Migrate a collection. The old rows stay until all are migrated. RxDB's own `migratePromise` remembers the first
- * failure and fails every later attempt.
+ * Migrate a collection. The old rows stay until all rows are migrated. RxDB's own `migratePromise` is not used, because
+ * it remembers the first failure and fails every later attempt.
  */
 async function migrate(collection: RxCollection): Promise<void> {
   if (collection.schema.version === 0) return;
@@ -90,13 +94,14 @@ async function migrate(collection: RxCollection): Promise<void> {
   await migration.startMigration();
   subscription.unsubscribe();
   if (!(await collection.migrationNeeded())) return;
-  console.error(cause); // only the code reaches the page
+  console.error(cause); // log the cause, because only the code reaches the page
   throw new CodedError("NOT_CARRIED_OVER");
 }
 
 /**
- * Remove the rows and drafts of an account from this device. No tab may have the rows open. RxDB's own removal empties
- * its databases but leaves them, one for each collection, with the account in their names. Call `compact` afterwards.
+ * Remove the rows and drafts of an account from this device. No tab may have the rows open. RxDB's own removal is not
+ * used: it empties its databases, one for each collection, but leaves them with the account in their names. Call
+ * `compact` afterwards.
  */
 export async function removeAccountDatabase(userId: string): Promise<void> {
   const names = [...(await storageNames(userId)), ...(await copies(userId)), draftDatabaseOf(userId)];
@@ -107,8 +112,8 @@ export async function removeAccountDatabase(userId: string): Promise<void> {
 export const ALL = "*";
 
 /**
- * Rewrite these storages of an account and the drafts. No tab may have them open. Storages that do not exist
- * are skipped.
+ * Rewrite the account's drafts and the given storages of the account. No tab may have them open. Storages that do not
+ * exist are skipped.
  */
 export async function rewriteStorages(userId: string, storages: readonly string[]): Promise<void> {
   const isSelected = (name: string) =>
@@ -117,12 +122,14 @@ export async function rewriteStorages(userId: string, storages: readonly string[
   await rewriteDatabases([...(await storageNames(userId)).filter(isSelected), ...drafts]);
 }
 
-/** Return whether a page was closed while it rewrote storages: until `recover` is called, rows can be missing. */
+/**
+ * Return whether a page was closed while it rewrote storages. Until `recoverStorages` is called, rows may be missing.
+ */
 export async function needsRecovery(userId: string): Promise<boolean> {
   return (await copies(userId)).length > 0;
 }
 
-/** Finish the rewrite that a closed page interrupted. */
+/** Finish or discard the rewrites that a closed page interrupted. */
 export async function recoverStorages(userId: string): Promise<void> {
   await recoverRewrites(storagePrefix(userId));
   await recoverRewrites(draftDatabaseOf(userId));
@@ -132,7 +139,10 @@ async function copies(userId: string): Promise<string[]> {
   return [...(await copyNames(storagePrefix(userId))), ...(await copyNames(draftDatabaseOf(userId)))];
 }
 
-/** Compare the schema versions on this device with this app's. RxDB's database names contain the version. */
+/**
+ * Compare the schema versions of the rows on this device with those of this app. RxDB's database names contain the
+ * version.
+ */
 export async function schemaVersionOnDevice(userId: string): Promise<StoredVersion> {
   const stored = (await storageNames(userId)).map((name) => {
     const [version, collection] = name.slice(storagePrefix(userId).length).split("--");

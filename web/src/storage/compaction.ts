@@ -3,7 +3,7 @@
  *
  * Chromium keeps IndexedDB in LevelDB, where a deleted value stays in the files until they are compacted: after a
  * thousand later writes, or never. Deleting a database compacts its range of keys at once. So the live rows are copied
- * to a second database, the first one is deleted, and the rows are copied back under its name.
+ * to a second database, the original is deleted, and the rows are copied back under the original name.
  */
 
 import Dexie from "dexie";
@@ -13,8 +13,8 @@ const PREFIX = "copy-of-";
 /** Name of a table that only the copy has. It contains a row once the copy is complete. */
 const COMPLETE = "complete";
 /**
- * Transaction options that flush writes to disk, so that a power failure loses no rows that only this device
- * has.
+ * Transaction options that flush writes to disk. Without them, a power failure during a rewrite could lose rows that
+ * only this device has.
  */
 const DURABLE = { chromeTransactionDurability: "strict" } as const;
 
@@ -101,7 +101,10 @@ async function copyTable(source: Dexie, target: Dexie, name: string): Promise<vo
   }
 }
 
-/** Delete a database. Dexie's own function logs warnings until a closed connection has ended. */
+/**
+ * Delete a database. Dexie's own function is not used, because it logs warnings until all closed connections have
+ * ended.
+ */
 function deleteDatabase(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const deleting = indexedDB.deleteDatabase(name);

@@ -1,4 +1,6 @@
-/** Data that never leaves this device: its accounts, files to be processed, texts that lost a conflict. */
+/**
+ * Data that never leaves this device: its accounts, files that are not documents yet, and texts that lost a conflict.
+ */
 
 import Dexie, { liveQuery, type EntityTable } from "dexie";
 import type { Manifest } from "../core/schema/modelManifest.ts";
@@ -19,7 +21,7 @@ export interface DeviceAccount {
    */
   epoch?: string;
   /**
-   * Random id of the current sync from zero, a part of the replication identifier by which RxDB stores
+   * Random id of the current sync from zero. It is a part of the replication identifier by which RxDB stores
    * checkpoints.
    */
   round?: string;
@@ -35,7 +37,7 @@ export interface DeviceAccount {
   leftover?: DeletedText | null;
 }
 
-/** Deleted text that stays in the browser's files until the storages that had it are rewritten. */
+/** Deleted text that stays in the browser's files until the storages that contained it are rewritten. */
 export interface DeletedText {
   since: string;
   deletes: number;
@@ -43,7 +45,7 @@ export interface DeletedText {
   storages: string[];
   /** Whether to erase without delay, after a "forget everything". */
   atOnce?: boolean;
-  /** Number of times that pages were asked to reload for the rewrite, and the time of the next request. */
+  /** Number of reload requests to pages for the rewrite, and the earliest time of the next request. */
   asked?: { times: number; nextAt: string } | null;
 }
 
@@ -64,7 +66,7 @@ export interface Usage {
   at: string;
 }
 
-/** A file that was added and is not a document yet. It is stored, so that it survives a closed page. */
+/** A file that was added and is not a document yet. It is stored here so that it survives a closed page. */
 export interface WaitingFile {
   id: string;
   userId: string;
@@ -87,13 +89,13 @@ export interface ConflictLoser {
    */
   at: string;
   /**
-   * Set if the row was deleted elsewhere: after the server had it (`changed`), or earlier with its parent
-   * (`unsent`).
+   * Set if the row was deleted elsewhere: `changed` if the server had the row before, `unsent` if it did not, for
+   * instance because the row's parent was deleted.
    */
   gone?: "changed" | "unsent";
 }
 
-/** A question that is asked again when the assistant is available. */
+/** A question that the assistant will answer again once it is available. */
 export interface DeferredQuestion {
   episodeId: string;
   userId: string;
@@ -109,11 +111,11 @@ interface UnansweredQuestion {
 }
 
 /**
- * A turn that was imported with its memories. A push marks the turn, so that the server extracts no memories
- * again.
+ * A turn that was imported with its memories. A push marks the turn, so that the server does not extract memories from
+ * it again.
  */
 export interface ImportedTurn {
-  /** The result of `importedId`. */
+  /** The result of `importedTurnId`. */
   id: string;
   userId: string;
   at: string;
@@ -145,14 +147,14 @@ export class DeviceDatabase extends Dexie {
   }
 
   /**
-   * Call `listener` each time the browser closes the database: its data was cleared, or a newer version in another tab
-   * upgrades it. The next query opens it again.
+   * Call `listener` each time the browser closes the database because its data was cleared or because another tab
+   * upgrades it to a newer version. The next query opens the database again.
    */
   watchClosed(listener: () => void): void {
     this.on("close", listener);
   }
 
-  /** Return the account that used this device last. */
+  /** Return the account that was used last on this device. */
   async lastAccount(): Promise<DeviceAccount | undefined> {
     return this.accounts.orderBy("usedAt").last();
   }
@@ -176,8 +178,8 @@ export class DeviceDatabase extends Dexie {
   }
 
   /**
-   * Delete the conflict losers of deleted rows. Keep those of rows that another device deleted, for the user
-   * to see.
+   * Delete the conflict losers of deleted rows. If another device deleted the rows, keep losers with `gone`, for the
+   * user to see.
    */
   async deleteConflictLosers(
     userId: string,
@@ -194,10 +196,14 @@ export class DeviceDatabase extends Dexie {
 
   /** Delete the data of an account that is older than a "forget everything". */
   async deleteBefore(userId: string, moment: string): Promise<void> {
-    await this.deleteAccount(userId, ({ at, addedAt = at }) => addedAt < moment); // rows of `accounts` have neither field, so they stay
+    // Entries of `accounts` have neither `at` nor `addedAt`, so they are kept.
+    await this.deleteAccount(userId, ({ at, addedAt = at }) => addedAt < moment);
   }
 
-  /** Delete everything of an account that matches, except its rows, which are in a database of their own. */
+  /**
+   * Delete the account's entries that match from all tables of this database. The account's rows are in another
+   * database and stay.
+   */
   async deleteAccount(userId: string, matches = (_row: any) => true): Promise<void> {
     await this.transaction("rw", this.tables, () =>
       Promise.all(this.tables.map((table) => table.where({ userId }).filter(matches).delete())),

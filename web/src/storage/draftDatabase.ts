@@ -1,10 +1,10 @@
 /**
- * Database of the unsent text of one account. It is a separate IndexedDB database, so that a rewrite can
- * erase deleted text (see storage/compaction.ts). In Local Storage, deleted text would stay in the browser's
- * files for an unknown time.
+ * Database of the unsent text of one account. It is a separate IndexedDB database, so that a rewrite can erase deleted
+ * text (see storage/compaction.ts). In Local Storage, deleted text would stay in the browser's files for an unknown
+ * time.
  *
- * The page writes drafts without the worker, because an explicitly committed transaction survives a page that
- * is closed at the same moment.
+ * The page writes drafts itself instead of calling the worker, because a transaction that was committed explicitly
+ * survives if the page is closed at that moment.
  */
 
 export interface Draft {
@@ -15,7 +15,10 @@ export interface Draft {
 }
 
 const STORE = "drafts";
-/** Version of the database. Dexie, which copies the database, multiplies its version numbers by ten. */
+/**
+ * Version of the database: version 1 for Dexie, which copies the database in a rewrite and multiplies version numbers
+ * by ten.
+ */
 const VERSION = 10;
 
 export const draftDatabaseOf = (userId: string) => `vademecum-drafts-${userId}`;
@@ -26,7 +29,7 @@ export class DraftDatabase {
 
   private constructor(database: IDBDatabase) {
     this.#database = database;
-    // The account is being removed or its storages rewritten, so this page will be reloaded.
+    // Do not block the removal of the account or the rewrite of its storages. This page will be reloaded.
     database.onversionchange = () => this.#close();
     database.onclose = () => this.#close();
   }

@@ -1,8 +1,8 @@
 import type { RxDocument } from "rxdb/plugins/core";
 
 /**
- * Change the current state of a row. A row that was deleted meanwhile stays unchanged, because content in a
- * tombstone would be synced to every device.
+ * Change the current state of a row. A row that has been deleted stays unchanged, because content in a tombstone would
+ * be synced to every device.
  */
 export async function editRow<Row extends object>(
   row: RxDocument<Row>,

@@ -1,4 +1,6 @@
-/** Migration strategies by collection and version: `{ facts: { 1: (row) => ({ ...row, colour: "" }) } }`. None yet. */
+/**
+ * Migration strategies by collection and version, for instance `{ facts: { 1: (row) => ({ ...row, colour: "" }) } }`.
+ */
 
 import type { MigrationStrategies } from "rxdb/plugins/core";
 import type { Collections } from "../core/schema/rows.ts";

@@ -17,7 +17,7 @@ export type Schemas = { [Name in keyof Collections]: RxJsonSchema<Collections[Na
 
 export const schemas = {
   documents,
-  vectorEmbeddings, // blocks of a document are a range of ids: `{documentId}.…`
+  vectorEmbeddings, // no index: blocks of a document are found by a range of ids, `{documentId}.…`
   projects,
   sessions: { ...sessions, indexes: ["updatedAt"] },
   episodes: { ...episodes, indexes: [["sessionId", "createdAt"], "createdAt"] },

@@ -4,10 +4,9 @@ import type { RxCollection, RxDocument } from "rxdb/plugins/core";
 import { toTombstone } from "../core/sync/tombstone.ts";
 
 /**
- * Replace rows by tombstones. Each row is blanked and deleted in one write: other devices would interpret a
- * blank row that is not deleted as an edit. All writes start together because RxDB batches them; one by one,
- * 5000 turns take most of a minute. `stillApplies` is checked against the state of each row at the time of
- * its write.
+ * Replace rows by tombstones. Each row is blanked and deleted in one write, because other devices would interpret a
+ * blank row that is not deleted as an edit. All writes start together because RxDB batches them; one by one, 5000 turns
+ * take most of a minute. A row for which `goes` returns false at the time of the write stays unchanged.
  */
 export async function putTombstones<Row extends object>(
   rows: readonly RxDocument<Row>[],
@@ -26,7 +25,7 @@ export async function putTombstones<Row extends object>(
   );
 }
 
-/** Return whether the row exists as a tombstone. Queries do not return tombstones. */
+/** Return whether the row is a tombstone on this device. Queries do not return tombstones. */
 export async function isTombstone(collection: RxCollection<any>, id: string): Promise<boolean> {
   const [row] = await collection.storageInstance.findDocumentsById([id], true);
   return row?._deleted ?? false;

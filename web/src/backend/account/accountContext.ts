@@ -1,4 +1,4 @@
-/** The open account and everything that operations on it use. */
+/** The account context: the open account, its database, and the server and locks that operations on it use. */
 
 import { BehaviorSubject, distinctUntilChanged, filter, map, skip, type Observable } from "rxjs";
 import type { DeviceDatabase, DeviceAccount } from "../../storage/deviceDatabase.ts";
@@ -8,7 +8,7 @@ import { newId } from "../../core/schema/uuid7.ts";
 import { nowAfter } from "../../core/schema/timestamps.ts";
 
 export class AccountContext {
-  /** The account's current data, from whichever tab. */
+  /** The account's current entry in the device database, including changes by other tabs. */
   readonly account$: BehaviorSubject<DeviceAccount>;
 
   constructor(
@@ -25,7 +25,7 @@ export class AccountContext {
     return this.account$.value;
   }
 
-  /** Observable of the times of each "forget everything" while the app is open. */
+  /** Emits the time of each "forget everything" that happens while the account is open. */
   get forgotten$(): Observable<string> {
     return this.account$.pipe(
       map(({ forgottenAt }) => forgottenAt),
@@ -44,7 +44,10 @@ export class AccountContext {
     }
   }
 
-  /** Return the creation time for a new row: now, but after the last "forget everything". */
+  /**
+   * Return the creation time for a new row: the current time, or the first time after the last "forget everything" if
+   * the clock is behind that.
+   */
   creationTime(): string {
     return nowAfter(this.account.forgottenAt);
   }
@@ -58,7 +61,7 @@ export function newRow(context: AccountContext, id = newId()) {
   return { id, createdAt: at, updatedAt: at };
 }
 
-/** Return the range of the ids `{parent}.…`. "/" is the next character after ".". */
+/** Return a selector for the ids that start with `{parentId}.`. The range ends at "/", the character after ".". */
 export function childIdRange(parentId: string) {
   return { $gte: `${parentId}.`, $lt: `${parentId}/` };
 }

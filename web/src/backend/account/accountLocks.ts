@@ -1,22 +1,25 @@
 /**
- * Account locks. Each tab holds a shared lock for its open account. Removing or migrating an account needs the exclusive
- * lock: an open tab would write rows after the removal, or with the old schema.
+ * Account locks. Each tab holds a shared lock for its open account. Removing or migrating an account needs the
+ * exclusive lock, because a tab with the account open could write rows after the removal, or in the old schema.
  */
 
 import { CodedError } from "../../core/errors.ts";
 import { channelNames, lockNames } from "../../lib/locks.ts";
 
 /**
- * Time limit for other tabs to release the lock. They need a moment to reload, and a frozen tab never
- * responds.
+ * Time for other tabs to release the lock: after it, `acquireShared` reports that it waits, and `withExclusive` gives
+ * up. Tabs need a moment to reload, and a frozen tab never responds.
  */
 const TIMEOUT_MS = 10_000;
 const ASK_MS = 500;
 
-/** Callback that reports whether opening the account waits for other tabs. */
+/** Callback that reports whether opening the account waits for other tabs ("waits") or proceeds ("opening"). */
 export type ReportOpening = (kind: "waits" | "opening") => void;
 
-/** Wait until the account is not being removed or migrated, take the shared lock and return the release function. */
+/**
+ * Take the shared lock, waiting for a removal or migration of the account to end. Return the function that releases the
+ * lock.
+ */
 export function acquireShared(userId: string, tell: ReportOpening): Promise<() => void> {
   const late = setTimeout(() => tell("waits"), TIMEOUT_MS);
   return new Promise((entered, failed) => {
@@ -29,7 +32,10 @@ export function acquireShared(userId: string, tell: ReportOpening): Promise<() =
   });
 }
 
-/** Run `work` while no tab has the account open. Throw `OPEN_ELSEWHERE`, without running it, if one stays open. */
+/**
+ * Run `work` while no tab has the account open. If a tab keeps the account open for too long, throw `OPEN_ELSEWHERE`
+ * without running `work`.
+ */
 export async function withExclusive(userId: string, work: () => Promise<void>): Promise<void> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   let started = false;
@@ -43,7 +49,7 @@ export async function withExclusive(userId: string, work: () => Promise<void>): 
   }
 }
 
-/** Run `work` if no tab has the account open now. */
+/** Run `work` if no tab has the account open. Otherwise return without running it. */
 export async function tryExclusive(userId: string, work: () => Promise<void>): Promise<void> {
   await navigator.locks.request(lockNames.account(userId), { ifAvailable: true }, async (lock) => {
     if (lock) await work();

@@ -18,24 +18,24 @@ export interface Profile {
   /** Storage usage. Null if the server cannot open the account's database at the moment. */
   usage: { documents: number; bytes: number } | null;
   /**
-   * Progress of a model change on the server: the blocks embedded with the new model. Null outside of a
-   * change.
+   * Progress of a model change on the server: `done` of `of` blocks have vectors of the new model. Null if no model
+   * change is running.
    */
   reembedding: { done: number; of: number } | null;
 }
 
 /**
- * Return the server for requests of one account. All tabs of a browser share one cookie. If the cookie
- * belongs to another account, the server rejects these requests as signed out, so that accounts never mix.
+ * Return the server with a header that names the account. All tabs of a browser share one cookie. If the cookie belongs
+ * to another account, the server rejects these requests as signed out, so that accounts never mix.
  */
 export function serverFor(server: Server, { userId }: Pick<DeviceAccount, "userId">): Server {
   return { ...server, headers: { ...server.headers, "x-vademecum-account": userId } };
 }
 
 /**
- * Return the account to open: the account that the user just chose, else the account of the cookie. If the
- * server is unreachable or has signed this browser out, return the last used account. Undefined: sign-in is
- * required.
+ * Return the account to open: the account that the user just chose, else the account of the cookie. If the server is
+ * unreachable or has signed this browser out, return the last used account. Return undefined if there is none and the
+ * user must sign in.
  */
 export async function accountToOpen(
   device: DeviceDatabase,
@@ -43,7 +43,7 @@ export async function accountToOpen(
 ): Promise<DeviceAccount | undefined> {
   const last = await device.lastAccount();
   if (last?.isWanted) return last;
-  // Limit the wait on a hanging network if the app can open the last used account instead.
+  // Limit the wait for a hanging network if the app can open the last used account instead.
   const init = last ? { signal: AbortSignal.timeout(TIMEOUT_MS) } : {};
   try {
     return await storeProfile(device, await requestJson<Profile>(server, "/v1/me", init));
@@ -52,7 +52,7 @@ export async function accountToOpen(
   }
 }
 
-/** Clear the user's choice once the account is open. */
+/** Clear the mark of the account that the user chose to open, once that account is open. */
 export async function clearSelection(
   device: DeviceDatabase,
   { userId, isWanted }: DeviceAccount,
@@ -61,7 +61,7 @@ export async function clearSelection(
   await device.accounts.update(userId, { isWanted: false }).catch(console.error); // a full disk must not prevent opening
 }
 
-/** Store the current tier, limits and usage. If the server is unreachable, keep the last known values. */
+/** Fetch and store the current tier, limits and usage. If the server is unreachable, keep the last known values. */
 export async function refreshProfile({ account, device, server }: AccountContext): Promise<void> {
   const found = await profile(server).catch(() => undefined);
   if (found?.userId === account.userId) await storeProfile(device, found);
@@ -86,8 +86,8 @@ export async function signIn(
 }
 
 /**
- * Sign in again. If another account signed in, sign out and throw `OTHER_ACCOUNT`, so that accounts never
- * mix.
+ * Sign in again to the open account. If the email and password sign in to another account, sign out and throw
+ * `OTHER_ACCOUNT`, so that accounts never mix.
  */
 export async function signInAgain(
   { account, device }: AccountContext,
@@ -101,7 +101,9 @@ export async function signInAgain(
   throw new CodedError("OTHER_ACCOUNT");
 }
 
-/** Sign this browser out. The account's data stays readable on the device until it is removed. */
+/**
+ * Sign this browser out. The account's data stays readable on this device until the user removes the account from it.
+ */
 export async function signOut(server: Server): Promise<void> {
   try {
     await sendRequest(server, "/v1/sign-out", { method: "POST" });
@@ -110,10 +112,7 @@ export async function signOut(server: Server): Promise<void> {
   }
 }
 
-/**
- * Set the password and sign out all other browsers. `current` is required if the account has a password
- * already.
- */
+/** Set the password and sign out all other browsers. `current` is required if the account already has a password. */
 export async function changePassword(server: Server, current: string, password: string): Promise<void> {
   const body = JSON.stringify({ new: password, current: current || null });
   await sendRequest(server, "/v1/password", { method: "POST", body });
@@ -124,28 +123,35 @@ export function profile(server: Server): Promise<Profile> {
   return requestJson<Profile>(server, "/v1/me");
 }
 
-/** Return the accounts on this device, the last used first. */
+/** Return the accounts on this device, last used first. */
 export async function deviceAccounts(device: DeviceDatabase): Promise<DeviceAccount[]> {
   return device.accounts.orderBy("usedAt").reverse().toArray();
 }
 
-/** Open this account the next time, even if the cookie belongs to another. */
+/** Make this the account to open next, even if the cookie belongs to another account. */
 export async function selectDeviceAccount(device: DeviceDatabase, userId: string): Promise<void> {
   await device.accounts.update(userId, { usedAt: now(), isWanted: true });
 }
 
-/** Remove an account from this device when no tab has it open. The server keeps its data. */
+/**
+ * Remove an account and its data from this device. Throw `OPEN_ELSEWHERE` if a tab keeps it open. The server keeps the
+ * data.
+ */
 export function removeFromDevice(device: DeviceDatabase, userId: string): Promise<void> {
   return withExclusive(userId, async () => {
-    // If only some rows are removed, the next sync starts from zero and restores the rest.
-    await device.accounts.update(userId, { round: crypto.randomUUID() }).catch(console.error); // the disk may be full
+    // A new round makes the next sync start from zero. If the removal fails halfway, that sync restores the missing
+    // rows. A failure to store the round, as on a full disk, must not prevent the removal.
+    await device.accounts.update(userId, { round: crypto.randomUUID() }).catch(console.error);
     await removeRecords(userId);
-    await device.deleteAccount(userId); // after the rows, so that the account stays listed while rows exist
+    await device.deleteAccount(userId); // after the rows, so that the account stays listed while it has rows
     await compact();
   });
 }
 
-/** Merge the server's profile into the stored account, which may change at the same moment. */
+/**
+ * Merge the server's profile into the stored account. The transaction keeps changes that another tab makes at the same
+ * time.
+ */
 function storeProfile(device: DeviceDatabase, found: Profile): Promise<DeviceAccount> {
   return device.transaction("rw", device.accounts, async () => {
     const account: DeviceAccount = {

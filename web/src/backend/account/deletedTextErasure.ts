@@ -1,8 +1,9 @@
 /**
  * Erase deleted text from the disk of this device: after a day or 200 deletes, or at once after "forget everything".
  *
- * Rewriting storages (see storage/compaction.ts) needs them closed, so it happens when the app is opened. While the app
- * stays open, hidden pages are asked to reload.
+ * A storage can be rewritten (see storage/compaction.ts) only while it is closed, so the rewrite happens just before
+ * the account is opened. While the account stays open, pages are asked to reload: hidden pages, or all pages after
+ * "forget everything".
  */
 
 import type { DeviceDatabase, DeletedText } from "../../storage/deviceDatabase.ts";
@@ -15,7 +16,10 @@ import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 const MAX_AGE_MS = 24 * 3_600_000;
 const MAX_DELETES = 200;
 const CHECK_MS = 60_000;
-/** Maximum backoff after a page stayed open or a rewrite failed, so that pages do not reload every minute. */
+/**
+ * Maximum backoff between reload requests. Without backoff, pages would reload every minute while another page stays
+ * open or the rewrite fails.
+ */
 const MAX_BACKOFF_MS = 24 * 3_600_000;
 
 export function isDue({ since, deletes, atOnce }: DeletedText, now = Date.now()): boolean {
@@ -23,8 +27,9 @@ export function isDue({ since, deletes, atOnce }: DeletedText, now = Date.now())
 }
 
 /**
- * Rewrite the storages that are due, before an account is opened. A failure is retried the next time. Throw if a complete
- * copy cannot be copied back, for instance on a full disk. The copy stays, and the account must not be opened.
+ * Rewrite the account's storages if erasure is due. Call this before the account is opened; a failed rewrite is retried
+ * at the next opening. Throw if a complete copy of a storage cannot be copied back, for instance because the disk is
+ * full: the copy is kept, and the account must not be opened.
  */
 export async function eraseDeletedText(device: DeviceDatabase, userId: string): Promise<void> {
   await tryExclusive(userId, async () => {
@@ -41,13 +46,16 @@ export async function eraseDeletedText(device: DeviceDatabase, userId: string): 
   });
 }
 
-/** Return whether the free space is larger than the app's usage, because a rewrite copies everything. */
+/** Return whether the free space is larger than the app's usage, or unknown. A rewrite needs that space for copies. */
 export async function hasRoomForRewrite(): Promise<boolean> {
   const { usage = 0, quota = 0 } = (await navigator.storage?.estimate?.()) ?? {};
   return quota === 0 || quota - usage > usage;
 }
 
-/** Records deletes in the tab that syncs, which sees all of them, and asks pages to reload when erasure is due. */
+/**
+ * Counts deletes, and asks pages to reload when erasure is due. Both happen only in the tab that syncs, because this
+ * tab sees all deletes.
+ */
 export class DeletedTextErasure {
   readonly #context: AccountContext;
   readonly #sync: SyncCoordinator;
@@ -96,7 +104,10 @@ export class DeletedTextErasure {
       .catch(console.error));
   }
 
-  /** Wait for the deletes, which can arrive after the time of the "forget everything". */
+  /**
+   * Wait until the deletes of a "forget everything" have arrived, which can be after its time is known. Then request
+   * the erasure of all storages.
+   */
   async #onForgotten(): Promise<void> {
     const { replicator: running } = this.#sync;
     if (!running) return;

@@ -1,4 +1,4 @@
-/** Forget everything on the server. The devices follow through the sync. */
+/** Forget everything on the server. Devices delete their rows when they sync. */
 
 import { requestJson } from "../../lib/http.ts";
 import type { AccountContext } from "./accountContext.ts";
@@ -15,7 +15,7 @@ export interface ErasureReceipt {
   leftovers: number;
 }
 
-/** Resolve when the server has erased and verified. */
+/** Forget everything. Return the receipt once the server has erased the data and checked that none is left. */
 export function forgetEverything({ server }: AccountContext): Promise<ErasureReceipt> {
   const init = { method: "POST", body: JSON.stringify({ confirm: "forget everything" }) };
   return requestJson<ErasureReceipt>(server, "/v1/forget", init, ERASURE_TIMEOUT_MS);

@@ -1,6 +1,7 @@
 /**
- * Open the database of an account. A newer version of the app migrates the rows first, while no other tab has them open,
- * because later writes of an older version would be lost. An older version does not open migrated rows.
+ * Open the database of an account. A newer version of the app migrates the rows first, while no other tab has them
+ * open: rows that an older version wrote after the migration would be lost. An older version does not open migrated
+ * rows.
  */
 
 import type { DeviceDatabase } from "../../storage/deviceDatabase.ts";
@@ -24,8 +25,8 @@ interface OpenedDatabase {
 }
 
 /**
- * Open the database of an account under a shared lock. Return null if the account was removed meanwhile.
- * Throw `NEWER_FORM` if a newer version of the app has migrated the rows.
+ * Open the database of an account under a shared lock. Return null if the account was removed before the lock was
+ * granted. Throw `NEWER_FORM` if a newer version of the app has migrated the rows.
  */
 export async function openDatabase(
   device: DeviceDatabase,
@@ -43,7 +44,7 @@ export async function openDatabase(
     const leave = await acquireShared(userId, tell);
     try {
       if (!(await device.accounts.get(userId))) return (leave(), null);
-      // No page starts a rewrite while this one holds the lock, but a closed page may have left one unfinished.
+      // No page starts a rewrite while this one holds the lock, but a closed page may have left an unfinished rewrite.
       if (!(await needsRecovery(userId))) {
         const database = await withOpeningLock(userId, async () =>
           (await needsMigration(userId)) ? null : open(),
@@ -69,7 +70,10 @@ async function needsMigration(userId: string): Promise<boolean> {
   return form === "older";
 }
 
-/** Serialize opening: of two versions that start with no rows, the second must see the schema of the first. */
+/**
+ * Run `work` while no other tab opens the database. When two versions of the app open an account without rows, the
+ * second one must find the schema that the first one stored.
+ */
 function withOpeningLock<T>(userId: string, work: () => Promise<T>): Promise<T> {
   return navigator.locks.request(lockNames.opening(userId), work) as Promise<T>;
 }

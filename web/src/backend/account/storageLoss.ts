@@ -4,20 +4,23 @@ import { sleep } from "../../lib/sleep.ts";
 import { isOnDevice } from "../../storage/accountDatabase.ts";
 import type { AccountContext } from "./accountContext.ts";
 
-/** Kind of loss. After `closed` the data still exists, and a reload opens it again. */
+/** Kind of loss. After `closed` the data still exists, and a reload of the page opens it again. */
 export type StorageLoss = "cleared" | "closed";
 
-/** Delays of the checks. A browser that clears data may still list the databases for some seconds. */
+/**
+ * Wait before each check. Several checks are needed: a browser that clears data may still list the databases for some
+ * seconds.
+ */
 const CHECK_AFTER_MS = [1_000, 3_000, 10_000, 30_000];
 /**
- * Time limit of a check, because a database that is being cleared may never respond. The next check decides
- * then.
+ * Time limit of a check, because a database that is being cleared may never respond. After a timeout, the next check
+ * decides.
  */
 const CHECK_TIMEOUT_MS = 5_000;
 
 /**
- * Call `listener` when the open storage became unusable. A database that reopens by itself is no loss. `closed` may be
- * followed by `cleared`, which is final.
+ * Call `listener` when the storage of the open account becomes unusable. A database that reopens by itself does not
+ * count as lost. `closed` may be reported repeatedly, and `cleared` is final.
  */
 export function watchStorageLoss(
   context: AccountContext,
@@ -38,16 +41,17 @@ async function detectLoss(
   { account, device, database }: AccountContext,
   exists: typeof isOnDevice,
 ): Promise<StorageLoss | null> {
-  if (database.closed) return null; // the app was closed
+  if (database.closed) return null; // the app itself closed it, so nothing is lost
   // Check this first, because opening a deleted database below could recreate it.
   if (!(await exists(account.userId).catch(() => true))) return "cleared";
   const find = () => device.accounts.get(account.userId);
-  // Dexie does not reopen a database that failed to open, as while the browser clears it.
-  const isKnown = await find()
+  // Dexie does not retry a failed opening, which happens while the browser clears the database, so open it here.
+  const storedAccount = await find()
     .catch(() => device.open().then(find))
     .catch(() => null); // the next check decides
-  if (isKnown === undefined) return "cleared";
-  const reading = database.documents.storageInstance.findDocumentsById([""], false); // RxDB does not reopen its databases
+  if (storedAccount === undefined) return "cleared";
+  // This read fails if the database was closed, because RxDB does not reopen its databases.
+  const reading = database.documents.storageInstance.findDocumentsById([""], false);
   return reading.then(
     () => null,
     () => (database.closed ? null : "closed"),

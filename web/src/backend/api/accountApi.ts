@@ -1,8 +1,8 @@
 /**
- * The worker's API for the page once a user is signed in. It connects the services of the account; the page
- * only renders the data that it requests here.
+ * The worker's API for the page while an account is open. It connects the services of the account; the page only
+ * renders the data that it requests here.
  *
- * Values for the page are plain data. Rows have the same format as in requests to the server.
+ * The page gets plain data. Rows have the same format as in requests to the server.
  */
 
 import { proxy, type ProxyMarked } from "comlink";
@@ -44,7 +44,7 @@ import { watchStorageLoss, type StorageLoss } from "../account/storageLoss.ts";
 import type { Task } from "../../core/documents/uploadTask.ts";
 import { UploadQueue } from "../uploads/uploadQueue.ts";
 
-/** Snapshot of the sync, the embedding model and the uploads. */
+/** Snapshot of the states of the sync, the embedding model and the uploads. */
 export interface State {
   sync: SyncSummary;
   model: ModelState;
@@ -79,7 +79,9 @@ export class AccountApi {
       return new MemoryApi(this.#context);
     }),
   );
-  /** Project ids of new sessions, by session id. A session has no row before its first message. */
+  /**
+   * Maps the id of a new session to the id of its project. A new session has no row yet that could store its project.
+   */
   readonly #projects = new Map<string, string>();
   /** Number of running exports and imports. */
   #carrying = 0;
@@ -109,8 +111,8 @@ export class AccountApi {
   }
 
   /**
-   * Release the account lock and call `listener` after a storage loss. A tab with a newer version need not
-   * wait then.
+   * Call `listener` after a storage loss. Also release the account lock, so that a tab with a newer version of the app
+   * need not wait for this tab.
    */
   watchStorageLoss(listener: ((loss: StorageLoss) => void) & ProxyMarked): void {
     watchStorageLoss(this.#context, (loss) => {
@@ -147,7 +149,7 @@ export class AccountApi {
   }
 
   /**
-   * Call `listener` with the account now and when its tier, its limits or the time of "forget everything"
+   * Call `listener` with the account, now and each time that its tier, its limits or the time of "forget everything"
    * changes.
    */
   watchAccount(listener: (account: DeviceAccount) => void) {
@@ -169,7 +171,7 @@ export class AccountApi {
     return proxySubscription(this.#uploads.tasks$, listener);
   }
 
-  /** Call `listener` with the progress of the documents that the server embeds, by document id. */
+  /** Call `listener` with a map from document id to progress, for the documents that the server is embedding. */
   watchEmbedding(listener: (progress: Record<string, Progress>) => void) {
     return proxySubscription(this.#sync.serverEmbedding$, listener);
   }
@@ -179,9 +181,7 @@ export class AccountApi {
     return proxySubscription(chunks$(this.#context, documentId), listener);
   }
 
-  /**
-   * Call `listener` with patches of the answers that are being written. The first patch contains all drafts.
-   */
+  /** Call `listener` with patches for the answer drafts. The first patch contains all drafts. */
   watchAnswerDrafts(listener: (patches: DraftPatches<AnswerDraft>) => void) {
     const drafts$ = this.#asking.throttledDrafts$.pipe(startWith({}), pairwise());
     return proxySubscription(drafts$.pipe(map(([before, after]) => diffDrafts(before, after))), listener);
@@ -242,7 +242,7 @@ export class AccountApi {
   }
 
   /**
-   * Return the prompt of a question. Null: the turn was deleted, or the model that counts tokens is not
+   * Return the prompt of a question. Return null if the turn was deleted, or if the model that counts tokens is not
    * available.
    */
   async previewPrompt(episodeId: string) {
@@ -263,8 +263,8 @@ export class AccountApi {
   }
 
   /**
-   * Load the documents of an opened session for its first search. `projectId` is the project of a new
-   * session.
+   * Load the documents of an opened session for its first search. Pass `projectId` if the session is new and belongs to
+   * a project.
    */
   prepareSearch(sessionId: string, projectId?: string | null) {
     if (projectId) this.#projects.set(sessionId, projectId);
@@ -279,7 +279,7 @@ export class AccountApi {
     return changeSession(this.#context, id, change);
   }
 
-  /** Return the sessions on this device among these ids, and whether they are deleted. */
+  /** Return the id of each given session that is on this device, and whether the session is deleted. */
   sessionStates(ids: string[]) {
     return sessionStates(this.#context, ids);
   }
@@ -323,7 +323,7 @@ export class AccountApi {
     return borrow(this.#context, documentId, sessionId);
   }
 
-  /** Borrow a document for a session, which is created if it does not exist. */
+  /** Borrow a document for a session. Create the session if it does not exist. */
   async borrowInto(documentId: string, sessionId: string): Promise<void> {
     await this.#begin(sessionId);
     await borrow(this.#context, documentId, sessionId);
@@ -365,7 +365,7 @@ export class AccountApi {
 
   // -- this device ------------------------------------------------------------------------------------------
 
-  /** Download the embedding model, unless it is on this device. An interrupted download is resumed. */
+  /** Download the embedding model unless it is on this device. An interrupted download is resumed. */
   downloadModel() {
     void this.#model.download();
   }
@@ -431,7 +431,7 @@ export class AccountApi {
   }
 
   /**
-   * Forget everything on the server. Resolve after the erasure; the caller then removes the account from the
+   * Forget everything on the server and return the receipt of the erasure. The caller then removes the account from the
    * device.
    */
   async forgetEverything(): Promise<ErasureReceipt> {
@@ -439,18 +439,15 @@ export class AccountApi {
   }
 
   /**
-   * Return since when deleted text has been on the disk and whether there is room to erase it. Null: no
-   * deleted text.
+   * Return the time since when deleted text has been on the disk, and whether there is room to erase it. Return null if
+   * there is no deleted text.
    */
   async deletedTextStatus(): Promise<{ since: string; hasRoom: boolean } | null> {
     const { leftover } = this.#context.account;
     return leftover ? { since: leftover.since, hasRoom: await hasRoomForRewrite() } : null;
   }
 
-  /**
-   * Stop the sync and close the account, keeping its data on the device. The page must be reloaded
-   * afterwards.
-   */
+  /** Stop the sync and close the account, keeping its data on the device. The caller must then reload the page. */
   async close(): Promise<void> {
     this.#unwatch();
     this.#leftovers.stop();

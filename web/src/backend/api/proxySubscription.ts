@@ -1,4 +1,4 @@
-/** Subscriptions of the page to values in the worker. The page ends one by calling the returned function. */
+/** Let the page subscribe to values in the worker. The page unsubscribes by calling the returned function. */
 
 import { proxy, type ProxyMarked } from "comlink";
 import type { Observable } from "rxjs";

@@ -1,7 +1,6 @@
 /**
- * Recall memories on this device for a quotation answer, which needs no server. The scope is that of the
- * session, as on the server (services/chat/prompt_memory.py): the session's project, or everything without a
- * project.
+ * Recall memories on this device for a quotation answer, which needs no server. As on the server
+ * (services/chat/prompt_memory.py), the scope is the session's project, or the pool if the session has no project.
  */
 
 import { entersPrompts } from "../../core/chat/answers.ts";
@@ -24,7 +23,7 @@ export async function rememberedFacts(context: AccountContext, asked: EpisodeDoc
     all(context, "memories"),
     all(context, "entities"),
   ]);
-  // Exclude this chat, and quotation answers, whose text is in the documents.
+  // Exclude the turns of this chat, and quotation answers, because the documents contain their text.
   const others = episodes.filter((row) => row.sessionId !== asked.sessionId && entersPrompts(row));
   const rows = { projects, sessions, episodes: others, memories, entities };
   return memorySection(

@@ -1,6 +1,6 @@
 /**
- * Answer questions: by the assistant if there is one and the server is reachable, else by quotations from the documents.
- * The turn is stored as a row at once, so it reaches every device and survives a closed page.
+ * Answer questions: by the assistant if there is one and the server is reachable, otherwise by quotations from the
+ * documents. The turn is stored as a row before it is answered, so it reaches every device and survives a closed page.
  */
 
 import { asyncScheduler, BehaviorSubject, distinctUntilChanged, map, throttleTime } from "rxjs";
@@ -25,7 +25,7 @@ import type { DocumentSearch } from "../library/documentSearch.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UnansweredQuestions } from "./unansweredQuestions.ts";
 
-/** The answer that is being written, ahead of its stored row. */
+/** An answer that is being written. Its stored row is updated less often. */
 export interface AnswerDraft {
   episodeId: string;
   aiResponse: string;
@@ -42,8 +42,8 @@ export interface AssistantState {
   /** Ids of the turns that wait for the assistant. */
   deferred: string[];
   /**
-   * Reasons by id of the turns that kept their previous answer because the new one failed. A reason can be
-   * empty.
+   * Maps the id of each turn that kept its previous answer to the reason why the new answer did not replace it. A
+   * reason can be empty.
    */
   keptAnswers: Record<string, string>;
 }
@@ -52,12 +52,14 @@ const SAVE_INTERVAL_MS = 2_000;
 const PUSH_TIMEOUT_MS = 3_000;
 const MAX_PROMPT_SUMMARIES = 50;
 /**
- * Interval between updates of an unfinished turn. Without one for a minute, other devices show it as
- * interrupted.
+ * Interval between updates of a turn that waits for files. After a minute without an update, other devices show an
+ * unfinished turn as interrupted.
  */
 const HEARTBEAT_MS = 30_000;
 
-/** Load the module that recalls memories. It is loaded soon after the app has opened. */
+/**
+ * Load the module that recalls memories. It is first loaded when the app opens, while the network is likely to work.
+ */
 const loadAnswerMemory = () => loadModule(import("./answerMemory.ts"));
 
 interface RunningAnswer {
@@ -67,7 +69,7 @@ interface RunningAnswer {
   ended: Promise<unknown>;
 }
 
-const DRAFT_INTERVAL_MS = 250; // each update parses the Markdown again
+const DRAFT_INTERVAL_MS = 250; // limited, because the page parses the whole Markdown again at each update
 const LEADING_AND_TRAILING = { leading: true, trailing: true };
 
 type Answer = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
@@ -83,16 +85,16 @@ export class AnswerService {
   readonly #sync: SyncCoordinator;
   readonly #searcher: () => Promise<DocumentSearch>;
   readonly #incomingFiles: IncomingFiles;
-  /** The last known assistant, and the turns that wait for it. */
+  /** The last known assistant, the turns that wait for it, and the turns that kept their previous answer. */
   readonly assistant$ = new BehaviorSubject<AssistantState>({
     assistant: null,
     deferred: [],
     keptAnswers: {},
   });
-  /** Answers by turn id that are running or wait for the previous answer of their turn to end. */
+  /** Maps the id of a turn to its latest answer, which is running or waits for the turn's previous answer to end. */
   readonly #running = new Map<string, RunningAnswer>();
   #saving: Promise<boolean> = Promise.resolve(true);
-  /** The documents that were counted as used, by turn. */
+  /** Maps the id of a turn to the ids of the documents that were counted as used by the turn. */
   readonly #countedDocuments = new Map<string, Set<string>>();
   /** Summaries of the last prompts, by turn id. */
   readonly #promptSummaries = new Map<string, PromptSummary>();
@@ -109,7 +111,7 @@ export class AnswerService {
     this.#sync = sync;
     this.#searcher = searcher;
     this.#incomingFiles = arrivals;
-    // Load the modules now: later the network may hang, and a question would wait for it.
+    // Load the modules now. Later the network may hang, and a question would wait for the modules.
     for (const load of [searcher, loadAnswerMemory]) load().catch(() => {});
     this.#unanswered = new UnansweredQuestions(context);
     this.#deferredQuestions = new DeferredQuestions(context, {
@@ -128,7 +130,7 @@ export class AnswerService {
       );
     context.database.episodes.$.subscribe(({ documentId }) => {
       const { [documentId]: why, ...kept } = this.assistant$.value.keptAnswers;
-      // A new answer arrived, from this device or another.
+      // The turn has a new answer from this device or another, so the reason no longer applies.
       if (why !== undefined) this.#updateAssistant({ keptAnswers: kept });
     });
     context.forgotten$.subscribe(() => {
@@ -178,19 +180,22 @@ export class AnswerService {
     this.#running.get(episodeId)?.skipFiles.abort();
   }
 
-  /** Set whether the assistant answers a turn of quotations once it is available. */
+  /** Set whether the assistant replaces the quotation answer of a turn once the assistant is available. */
   defer(episodeId: string, wanted: boolean): Promise<void> {
     return this.#deferredQuestions.set(episodeId, wanted);
   }
 
-  /** Return the prompt summary of a turn that was answered since the app was opened. */
+  /**
+   * Return the prompt summary of a turn. Return null if the turn was not answered since the app was opened, or too long
+   * ago.
+   */
   promptSummary(episodeId: string): PromptSummary | null {
     return this.#promptSummaries.get(episodeId) ?? null;
   }
 
   /**
-   * Return the turn with its current answer, or with an edited question and no answer. Null: the turn was
-   * deleted.
+   * Return the turn with its current answer or, if the question was edited, with the new question and no answer. Return
+   * null if the turn was deleted.
    */
   async #reloadTurn(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
     const found = await this.#context.database.episodes.findOne(episodeId).exec();
@@ -234,10 +239,10 @@ export class AnswerService {
     const [stop, enough] = [new AbortController(), new AbortController()];
     stop.signal.addEventListener("abort", () => enough.abort());
     const write = async () => {
-      await before?.ended.catch(() => {}); // the caller of that answer gets the error
+      await before?.ended.catch(() => {}); // the caller that started the previous answer gets its error
       try {
         if (stop.signal.aborted) return null;
-        this.#updateDraft(episodeId, {}); // the page shows the draft and can stop the answer
+        this.#updateDraft(episodeId, {}); // create a draft: the page shows it and can stop the answer
         const row = await prepare();
         return row && (await this.#answerLocked(row, stop.signal, enough.signal));
       } finally {
@@ -265,7 +270,7 @@ export class AnswerService {
         await this.#finish(row.id, answered);
         return answered;
       } catch (error) {
-        // The turn must not stay queued.
+        // Store the failure, because the turn must not stay queued.
         await this.#finish(row.id, { ...this.#draftAnswer(row.id), status: "failed" });
         throw error;
       }
@@ -273,7 +278,8 @@ export class AnswerService {
   }
 
   /**
-   * Store the final answer. If the previous answer has a higher priority, keep that and publish the reason.
+   * Store the final answer. If the previous answer has a higher priority, keep the previous answer and publish the
+   * reason.
    */
   async #finish(episodeId: string, answered: Answer): Promise<void> {
     if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
@@ -287,8 +293,8 @@ export class AnswerService {
     signal.throwIfAborted();
     this.#updateDraft(row.id, { pendingFiles: [] });
     const answered = await this.#answer(row, signal);
-    const said = [answered.aiResponse, ...unfinishedFilenames(missing)];
-    return { ...answered, aiResponse: said.filter(Boolean).join("\n\n") };
+    const parts = [answered.aiResponse, ...unfinishedFilenames(missing)];
+    return { ...answered, aiResponse: parts.filter(Boolean).join("\n\n") };
   }
 
   async #waitForFiles({ id, sessionId }: EpisodeDoc, enough: AbortSignal): Promise<Task[]> {
@@ -318,7 +324,8 @@ export class AnswerService {
       if (error instanceof ApiError && error.status < 500 && error.status !== 401) {
         return { ...this.#draftAnswer(row.id), aiResponse: error.message, status: "failed" };
       }
-      return this.#answerWithQuotations(row); // the server or its LLM is unreachable, but the documents are on this device
+      // The server or its LLM is unreachable, but the documents are on this device.
+      return this.#answerWithQuotations(row);
     }
   }
 
@@ -336,7 +343,7 @@ export class AnswerService {
   }
 
   async #askAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<Answer> {
-    // The server builds the prompt from its own rows of this chat.
+    // Push first, because the server builds the prompt from its own rows of this chat.
     await this.#sync.waitUntilPushed(PUSH_TIMEOUT_MS);
     let saved = performance.now();
     const write = (change: Partial<AnswerDraft>) => {
@@ -356,7 +363,7 @@ export class AnswerService {
       onRestart: () => write({ aiResponse: "" }),
     };
     const asked = () => streamAnswer(this.#context.server, question, listener, signal);
-    // Do not save the wait: an unanswered question is asked again when the app is reopened.
+    // Change only the draft: the stored turn must stay queued, so that it is answered when the app is reopened.
     const waits = (waitsS: number) => signal.aborted || this.#updateDraft(row.id, { retryInS: waitsS });
     const ending = await retryWhileBusy(asked, signal, waits);
     const draft = this.#draftAnswer(row.id);
@@ -381,7 +388,10 @@ export class AnswerService {
     return quotationAnswer(userMessage, await searcher.search(userMessage, sessionId, MAX_QUOTED));
   }
 
-  /** Return the memory section of a quotation answer. A failure must not fail the answer. */
+  /**
+   * Return the memory section of a quotation answer. Return an empty string after a failure, which must not fail the
+   * answer.
+   */
   async #memoryText(row: EpisodeDoc): Promise<string> {
     try {
       return await (await loadAnswerMemory()).rememberedFacts(this.#context, row);
@@ -398,13 +408,13 @@ export class AnswerService {
       this.#promptSummaries.delete(oldest);
   }
 
-  /** Count each document once per turn, also if the turn is answered again. */
+  /** Count each cited document once per turn, even if the turn is answered again. */
   async #countUse(episodeId: string, citations: readonly Citation[]): Promise<void> {
     const used = this.#countedDocuments.get(episodeId) ?? new Set();
     const cited = citations.map(({ documentId }) => documentId);
     this.#countedDocuments.set(episodeId, new Set([...used, ...cited]));
     const first = new Set(cited.filter((id) => !used.has(id)));
-    await countUse(this.#context, first).catch(console.error); // a failure must not fail the answer
+    await countUse(this.#context, first).catch(console.error); // a failed count must not fail the answer
   }
 
   #updateDraft(episodeId: string, change: Partial<AnswerDraft>): void {
@@ -430,8 +440,8 @@ export class AnswerService {
   }
 
   /**
-   * Save answers in order, so that no partial answer overwrites the final one. Return false if the old answer
-   * stays.
+   * Save an answer, after all earlier saves, so that no partial answer overwrites the final one. Return false if the
+   * stored answer has a higher priority and is kept.
    */
   #save(episodeId: string, answered: Answer): Promise<boolean> {
     const save = async () => {

@@ -31,7 +31,10 @@ export interface PromptSummary {
   tokens: { system: number; state: number; volatile: number; rag: number };
   budget: SectionBudgets;
   dropped: SectionIds;
-  /** The memory scope (null for a chat that is new to the server) and the rows that entered the prompt. */
+  /**
+   * The memory scope, and the rows from memory that entered the prompt. The scope is null for a chat that is new to the
+   * server.
+   */
   scope: {
     memory: MemoryScope | null;
     recalled: { kind: "episodes" | "memories" | "entities" | "summaries"; id: string }[];
@@ -46,11 +49,14 @@ const CUT_REASONS = ["length", "content_filter"];
 interface AnswerListener {
   onContext(told: PromptSummary): void;
   onDelta(text: string): void;
-  /** Callback for the end of the model's reasoning. The text so far is not part of the answer. */
+  /** Callback for the end of the model's reasoning. The text received before it is not part of the answer. */
   onRestart(): void;
 }
 
-/** Time limit for the assistant's status. The user waits for it, so a slow server counts as unreachable. */
+/**
+ * Time limit for the request of the assistant's status. The user waits for the response, so a slow server counts as
+ * unreachable.
+ */
 const ASSISTANT_TIMEOUT_MS = 2_000;
 
 export function fetchAssistant(server: Server): Promise<Assistant> {
@@ -59,10 +65,10 @@ export function fetchAssistant(server: Server): Promise<Assistant> {
   });
 }
 
-/** The end of an answer: complete, cut at a limit, or interrupted. */
+/** How an answer ended: complete, truncated (see CUT_REASONS), or interrupted. */
 export type AnswerEnding = "whole" | "cut" | "broken";
 
-/** Stream an answer to `listener`. Throw the server's error if it rejects the question. */
+/** Stream an answer to `listener`, and return how it ended. Throw the server's error if it rejects the question. */
 export function streamAnswer(
   server: Server,
   question: Question,
@@ -76,10 +82,11 @@ export function streamAnswer(
 }
 
 interface StreamSignals {
-  /** Signal that the user aborts. */
+  /** Signal that aborts when the user stops the answer. */
   signal: AbortSignal;
-  /** Signal that the user or the idle timeout aborts. */
+  /** Signal that aborts when the user stops the answer, or after the idle timeout. */
   ended: AbortSignal;
+  /** Function that restarts the idle timeout. */
   heard: () => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Deferred questions: turns with quotation answers that the assistant answers once it is available. The turns
- * are stored on the device and asked one by one, in one tab, because the server rejects many questions at
+ * Deferred questions: turns with quotation answers that the assistant will answer once it is available. The device
+ * stores the ids of the turns. One tab asks the questions one by one, because the server rejects many questions at
  * once.
  */
 
@@ -10,12 +10,15 @@ import type { AccountContext } from "../account/accountContext.ts";
 import { RetrySchedule } from "../../lib/backoff.ts";
 
 interface AnswerPort {
-  /** Return whether the server is known to be unreachable. The caller retries when it is reachable again. */
+  /**
+   * Return whether the server is known to be unreachable. `answerAll` is then called again when the server is
+   * reachable.
+   */
   isAway: () => boolean;
   isAvailable: () => Promise<boolean>;
   /** Answer a turn and return its model. Null: the turn was deleted. */
   answer: (episodeId: string) => Promise<{ model?: string | undefined } | null>;
-  /** Callback for changes in the set of deferred questions. */
+  /** Callback for changes of the set of deferred questions. */
   onChange: () => Promise<void>;
 }
 
@@ -46,7 +49,7 @@ export class DeferredQuestions {
   }
 
   /**
-   * Answer all deferred questions. Retry failures with growing delays, or when the server is reachable again.
+   * Answer all deferred questions. After a failure, retry with growing delays, or when the server is reachable again.
    */
   async answerAll(): Promise<void> {
     await this.#answers.onChange();
@@ -61,7 +64,7 @@ export class DeferredQuestions {
     if (!this.#context.database.closed) await this.answerAll().catch(console.error);
   }
 
-  /** Answer the deferred turns one by one. Stop at a turn that got quotations again; it stays deferred. */
+  /** Answer the deferred turns one by one. If a turn gets a quotation answer again, stop and keep the turn deferred. */
   async #answerNext(): Promise<void> {
     while (await this.#answers.isAvailable()) {
       const [next] = await this.ids();

@@ -1,6 +1,6 @@
 /**
- * Preview the prompt of a question from the data on this device. Budgets and scope are those of the server
- * (services/chat/prompt_context.py); memories are found by words only.
+ * Preview the prompt of a question from the data on this device. Budgets and scope are the same as on the server
+ * (services/chat/prompt_context.py), but memories are found by words only.
  */
 
 import { entersPrompts } from "../../core/chat/answers.ts";
@@ -21,7 +21,7 @@ const MAX_RECALLED = 50;
 
 export type PromptPreview = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
 
-/** Build the preview. Null: the turn was deleted, or the model that counts tokens is not available. */
+/** Build the preview. Return null if the turn was deleted, or if the model that counts tokens is not available. */
 export async function previewPrompt(
   context: AccountContext,
   embedding: EmbeddingModel,

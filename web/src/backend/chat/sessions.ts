@@ -1,4 +1,4 @@
-/** Chats: create and change. Deletion is in backend/library/deletion.ts. */
+/** Create and change chats. Deletion is in backend/library/deletion.ts. */
 
 import { filter, map, merge, mergeMap, type Observable } from "rxjs";
 import { editRow } from "../../storage/editRow.ts";
@@ -17,14 +17,15 @@ export async function ensureSession(
   firstMessage: string,
   projectId?: string,
 ): Promise<void> {
-  const project = projectId && (await context.database.projects.findOne(projectId).exec()); // null if deleted
+  // `findOne` returns null if the project has been deleted.
+  const project = projectId && (await context.database.projects.findOne(projectId).exec());
   const row: SessionDoc = {
     ...newRow(context, id),
     title: titleOf(firstMessage),
     mode: "analysis",
     ...(project ? { projectId: project.id } : {}),
   };
-  // A question and a document may create the session at the same moment.
+  // Insert only if absent, because a question and a document may create the session at the same moment.
   const { title } = await context.database.sessions.insertIfNotExists(row);
   if (firstMessage && title === storedSentences.untitled)
     await changeSession(context, id, { title: titleOf(firstMessage) });
@@ -36,7 +37,7 @@ export async function changeSession(
   change: Partial<Pick<SessionDoc, "title" | "mode">>,
 ): Promise<void> {
   const found = await context.database.sessions.findOne(id).exec();
-  // Editing a rejected row sends it again.
+  // Remove `syncError`, so that a rejected row is sent again.
   if (found) await editRow(found, ({ syncError: _, ...row }) => ({ ...row, ...change, updatedAt: now() }));
 }
 
@@ -50,7 +51,7 @@ export function deleted$({ database }: AccountContext): Observable<string> {
   );
 }
 
-/** Return the sessions on this device among these ids, and whether they are deleted. */
+/** Return the id of each given session that is on this device, and whether the session is deleted. */
 export async function sessionStates(
   { database }: AccountContext,
   ids: string[],
@@ -59,7 +60,7 @@ export async function sessionStates(
   return found.map(({ id, _deleted }) => [id, _deleted]);
 }
 
-/** Return a title: the first line of the message, cut at a word. */
+/** Return a title: the first line of the message, shortened at the end of a word if it is too long. */
 export function titleOf(firstMessage: string): string {
   const line = firstMessage.trim().split("\n")[0]!.trim();
   if (line.length <= MAX_TITLE) return line || storedSentences.untitled;

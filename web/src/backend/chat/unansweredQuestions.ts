@@ -1,6 +1,6 @@
 /**
- * Unanswered questions, stored with the id of the tab that answers them. If that tab is closed, another tab
- * takes over.
+ * Unanswered questions, stored with the id of the tab that is answering them. If that tab is closed, another tab
+ * answers them.
  */
 
 import { acquireLock, lockNames } from "../../lib/locks.ts";
@@ -11,14 +11,14 @@ import type { AccountContext } from "../account/accountContext.ts";
 export class UnansweredQuestions {
   readonly #context: AccountContext;
   readonly #tab = newId();
-  /** The lock that other tabs check to see whether this tab is open. */
+  /** Resolves when this tab holds the lock that shows other tabs that it is open. */
   #lockHeld: Promise<unknown> | undefined;
 
   constructor(context: AccountContext) {
     this.#context = context;
   }
 
-  /** Record a question. A full disk must not prevent asking. */
+  /** Record a question. A failure, such as a full disk, must not prevent asking. */
   async add(episodeId: string): Promise<void> {
     await (this.#lockHeld ??= acquireLock(lockNames.tab(this.#tab)));
     const { account, device } = this.#context;
@@ -30,7 +30,7 @@ export class UnansweredQuestions {
     await this.#context.device.asked.delete(episodeId).catch(console.error);
   }
 
-  /** Take over the questions of closed tabs and return their ids. */
+  /** Take over the questions of closed tabs and return the ids of their turns. */
   adoptOrphans(): Promise<string[]> {
     const { account, device } = this.#context;
     return navigator.locks.request(lockNames.unansweredQuestions(account.userId), async () => {
@@ -43,7 +43,10 @@ export class UnansweredQuestions {
     });
   }
 
-  /** Return whether a turn has no answer at all. A partial answer is kept for the user to regenerate. */
+  /**
+   * Return whether a turn has no answer at all. A partial answer does not count as none: it is kept, and the user can
+   * regenerate it.
+   */
   async isUnanswered(episodeId: string): Promise<boolean> {
     const found = await this.#context.database.episodes.findOne(episodeId).exec();
     const turn = found?.toMutableJSON() as EpisodeDoc | undefined;

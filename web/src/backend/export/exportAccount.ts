@@ -33,7 +33,7 @@ export async function exportAccount(context: AccountContext): Promise<Blob> {
   return archive.close();
 }
 
-/** Add the data that exists only on this device: conflict losers and waiting files. */
+/** Add the data that exists only on this device: conflict losers and files that are not documents yet. */
 async function exportDeviceData({ account, device }: AccountContext, archive: ZipWriter): Promise<void> {
   const { userId } = account;
   const lost = await device.lost.where({ userId }).toArray();
@@ -47,7 +47,7 @@ async function exportDeviceData({ account, device }: AccountContext, archive: Zi
   }
 }
 
-/** Drop `syncError`, which has no meaning on other devices. */
+/** Return the row without `syncError`, which has no meaning on other devices. */
 function withoutSyncError({ syncError: _, ...row }: Row): Row {
   return row;
 }

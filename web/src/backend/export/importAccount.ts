@@ -1,10 +1,10 @@
 /**
- * Import an export of this app or of the server. Its rows become rows of this account; existing rows are left alone. A row
- * whose id was deleted here gets a new id, so that the deleted row stays deleted. Rows older than the last "forget
- * everything" get new creation times, because the server rejects older ones.
+ * Import an export of this app or of the server. Its rows become rows of this account; existing rows are not changed. A
+ * row whose id was deleted here gets a new id, so that the deleted row stays deleted. Rows created before the last
+ * "forget everything" get new creation times, because the server would reject them.
  *
- * The file is untrusted: its names are not used, its rows must match the schemas, and its sizes are limited. The whole file
- * is checked before anything is written, so nothing of a truncated or damaged file is imported.
+ * The file is untrusted: its names are not used, its rows must match the schemas, and its sizes are limited. The whole
+ * file is checked before anything is written, so nothing is imported from a truncated or damaged file.
  */
 
 import { Unzip, UnzipInflate } from "fflate";
@@ -28,13 +28,13 @@ interface ImportResult {
   added: number;
   /** Number of rows that existed already and were not changed. */
   existing: number;
-  /** Number of entries that are not valid rows. */
+  /** Number of lines that were not imported: deleted rows, and lines that are not valid rows. */
   leftOut: number;
 }
 
 const LIMITS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
 const BATCH = 200;
-const READ_BYTES = 2 ** 16; // small, because inflated data can be a thousand times as large
+const READ_BYTES = 2 ** 16; // small, because inflated data can be a thousand times as large as the bytes read
 const [ENTRY_SIGNATURE, END_SIGNATURE] = [0x02014b50, 0x06054b50];
 const [END_RECORD_BYTES, MAX_COMMENT_BYTES, MAX_DIRECTORY_BYTES] = [22, 65_535, 2 ** 24];
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
@@ -57,15 +57,16 @@ export async function importAccount(
   return writer.result;
 }
 
-/** Return the collection of a file, or WAITING for rows that waited on the server. Undefined: the file has no rows. */
+/**
+ * Return the collection whose rows a file contains, or WAITING for the file of rows that waited on the server. Return
+ * undefined if the file has no rows.
+ */
 function rowsName(file: string): string | undefined {
   const name = file === WAITING ? WAITING : file.replace(/\.jsonl$/u, "");
   return name === WAITING || (name !== file && Object.hasOwn(schemas, name)) ? name : undefined;
 }
 
-/**
- * Return the checksums of the files with rows, from the central directory, which lists all files of the ZIP.
- */
+/** Map the name of each file with rows to its CRC-32, read from the central directory of the ZIP. */
 async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<string, number>> {
   const sums = new Map<string, number>();
   if ((await zip.slice(0, 2).text()) !== "PK") return sums;
@@ -83,7 +84,10 @@ async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<stri
   return sums;
 }
 
-/** Return the central directory. It directly precedes its end record, unlike that of a ZIP inside the ZIP. */
+/**
+ * Return the central directory. It must end where its end record starts, which is false for the records of a ZIP inside
+ * this ZIP.
+ */
 async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
   const bytes = async (from: number, to?: number) => new DataView(await zip.slice(from, to).arrayBuffer());
   const from = Math.max(0, zip.size - END_RECORD_BYTES - MAX_COMMENT_BYTES);
@@ -164,7 +168,7 @@ class RowImporter {
     if (!line.trim()) return;
     const [collection, row] = parseLine(name, line);
     if (!collection || !row || row["_deleted"]) return void this.result.leftOut++;
-    delete row["_deleted"]; // false in the server's export
+    delete row["_deleted"]; // the server's export contains it (false), but schemas do not
     delete row["syncError"];
     if (collection === "documents") row["userId"] = this.#context.account.userId;
     const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isTimestamp(row[name]));
@@ -192,11 +196,14 @@ class RowImporter {
     if (collection === "episodes") await this.#recordImported(fresh);
     const { success, error } = await (this.#context.database[collection] as any).bulkInsert(fresh);
     this.result.added += success.length;
-    // RxDB rejects rows that the sync has added meanwhile.
+    // RxDB rejects rows that the sync has added since the lookup.
     this.result.existing += alive.size + rows.length - all.length + error.length;
   }
 
-  /** Record finished turns before they are pushed: the export contains their memories, so none are extracted again. */
+  /**
+   * Record finished turns before they are pushed, so that the server does not extract memories from them: the export
+   * already contains these memories.
+   */
   async #recordImported(turns: Row[]): Promise<void> {
     const { account, device } = this.#context;
     const { userId } = account;
@@ -206,7 +213,10 @@ class RowImporter {
     );
   }
 
-  /** Choose a new id for each id of a deleted row, and use it for all references. */
+  /**
+   * Choose a new id for each of `ids` that belongs to a deleted row. `flush` replaces the old id in all rows and
+   * references.
+   */
   async #renameDeleted(ids: [Name, string][]): Promise<void> {
     for (const [collection, id] of ids) {
       const key = `${collection}/${id}`;
@@ -218,7 +228,7 @@ class RowImporter {
   }
 }
 
-/** Return whether a block has as many vectors as chunks, or none. */
+/** Return whether a row has no vectors, or exactly one vector per chunk. */
 function hasValidVectors({ embedding, dims, chunks }: Row): boolean {
   if (typeof embedding !== "string") return true;
   try {

@@ -1,7 +1,7 @@
 /**
- * Cascade deletes on this device, as server/vademecum/model/sync/cascade.py does for synced deletes. A row is
- * deleted with any of its parents. A row with another reference to a deleted row is deleted, loses the
- * reference or gets a flag. Both sides use the same table of relations (core/schema/relations.ts).
+ * Cascade deletes on this device, as server/vademecum/model/sync/cascade.py does for synced deletes. When a row is
+ * deleted, its children are deleted, too. Any other row that references it is deleted, loses the reference or gets a
+ * flag. Both sides use the same table of relations (core/schema/relations.ts).
  */
 
 import type { MangoQuerySelector, RxCollection, RxDocument } from "rxdb/plugins/core";
@@ -20,16 +20,15 @@ type Keys = { readonly [name in Name]?: readonly string[] };
 type Level = ReadonlyMap<Name, readonly string[]>;
 
 /**
- * Delete rows and their dependents, and remove references to them from other rows. The ids may belong to rows
- * that never existed on this device; their dependents are deleted as well.
+ * Delete rows and their dependents, and remove references to them from other rows. An id may belong to a row that never
+ * existed on this device: the dependents of that row are deleted all the same.
  */
 export async function deleteWithDependents(database: AccountDatabase, ids: Keys): Promise<void> {
   const levels: Level[] = [];
   let level: Level = new Map(Object.entries(ids) as [Name, readonly string[]][]);
   for (; level.size > 0; level = withoutSeen(await dependents(database, level), levels)) levels.push(level);
   const at = now();
-  // Delete children first: if the page is closed meanwhile, the remaining rows are visible and can be deleted
-  // again.
+  // Delete children first: if the page is closed halfway, the parents are still visible and can be deleted again.
   for (const [name, ids] of levels.reverse().flatMap((one) => [...one])) {
     const found = collectionOf(database, name).findByIds([...ids]);
     await putTombstones([...(await found.exec()).values()], { at });
@@ -41,7 +40,10 @@ export async function deleteWithDependents(database: AccountDatabase, ids: Keys)
   }
 }
 
-/** Return a level without the rows of earlier levels, because memories may supersede each other in a cycle. */
+/**
+ * Return `level` without the rows of earlier levels. Otherwise, deletion would not end for memories that supersede each
+ * other in a cycle.
+ */
 function withoutSeen(level: Level, before: readonly Level[]): Level {
   const left = [...level].map(([name, ids]) => {
     const seen = new Set(before.flatMap((one) => one.get(name) ?? []));
@@ -50,7 +52,9 @@ function withoutSeen(level: Level, before: readonly Level[]): Level {
   return new Map(left.filter(([, ids]) => ids.length > 0));
 }
 
-/** Return the rows that must be deleted with the `dead` rows: their children and followers. */
+/**
+ * Return the rows that must be deleted with the rows in `dead`: their children and their followers (see `followers`).
+ */
 async function dependents(database: AccountDatabase, dead: Level) {
   const level = new Map<Name, readonly string[]>();
   for (const relation of RELATIONS) {
@@ -66,7 +70,7 @@ async function dependents(database: AccountDatabase, dead: Level) {
   return level;
 }
 
-/** Return the rows among `rows` that have the same parents as the row they reference. */
+/** Return those of `rows` that have the same parents as the row that their `field` references. */
 async function followers(
   database: AccountDatabase,
   { of: name, field, to }: Relation,
@@ -83,15 +87,15 @@ async function followers(
 }
 
 /**
- * Return selectors for the rows that reference `ids`. Blocks use an id range, because a query by field scans
- * all.
+ * Return selectors for the rows that reference `ids`. Blocks are selected by a range of ids, because a query by
+ * `documentId` would scan all blocks.
  */
 export function selectors({ of: name, field }: Relation, ids: readonly string[]): MangoQuerySelector<Row>[] {
   if (name === "vectorEmbeddings") return ids.map((id) => ({ id: childIdRange(id) }));
   return [{ [field]: ids.length === 1 ? ids[0] : { $in: [...ids] } }];
 }
 
-/** Remove dangling references. `updatedAt` stays, because no user edited the row. */
+/** Remove references to deleted rows. `updatedAt` stays, because no user edited the row. */
 async function dropReferences(
   database: AccountDatabase,
   relation: Relation,

@@ -1,6 +1,6 @@
 /**
- * Delete rows with their dependents, as the server does when it receives the tombstones. Facts outlive their source, and
- * documents outlive their sessions.
+ * Delete rows with their dependents, as the server does when it receives the tombstones. Deleting a source does not
+ * delete facts from it, and deleting a session does not delete its documents.
  */
 
 import { deleteWithDependents } from "./cascade.ts";
@@ -15,7 +15,9 @@ export function deleteSession({ database }: AccountContext, id: string): Promise
   return deleteWithDependents(database, { sessions: [id] });
 }
 
-/** Delete a project with its memories. Its sessions are deleted, too, or move to the pool. */
+/**
+ * Delete a project with its memories. With `withSessions`, delete its sessions, too; otherwise they move to the pool.
+ */
 export async function deleteProject(
   { database }: AccountContext,
   id: string,

@@ -1,8 +1,8 @@
 /**
  * Search the documents that a session has borrowed, on this device.
  *
- * A document's blocks are read and decoded at the first search and cached until one changes, or until the cache is full
- * and they are the least recently used.
+ * The first search that needs a document reads and decodes its blocks and caches them. A change of the document or of
+ * its blocks makes the cached blocks stale. When the cache is full, the least recently used document is evicted.
  */
 
 import { PassageIndex, toBlock, type PassageSearchResult } from "../../core/documents/passageIndex.ts";
@@ -11,17 +11,20 @@ import type { EmbeddingModel } from "./embeddingModel.ts";
 import { blocksOf } from "./documents.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
-/** The size of the cache in chunks: about 100 MB with vectors and words. */
+/** Capacity of the cache in chunks. With their vectors and words, they take about 100 MB. */
 const MAX_CHUNKS = 20_000;
 
 /**
- * Fields of a document that appear in its passages or change with its text. A change makes the cache stale.
+ * Fields of a document that appear in its passages or change with its text. A change in one of them makes the cached
+ * document stale.
  */
 const INDEXED_FIELDS = ["filename", "contentHash", "chunkCount", "status"] as const;
 
-/** An index per model, because vectors of two models cannot be compared. */
+/**
+ * The passage index of one model. Vectors of different models cannot be compared, so each model needs its own index.
+ */
 interface Index {
-  /** Hash of the model. Empty if there is none, so that search uses words only. */
+  /** Hash of the model. Empty if no model is known; the search then uses words only. */
   readonly model: string;
   readonly passages: PassageIndex;
 }
@@ -38,9 +41,9 @@ export class DocumentSearch {
   readonly #model: EmbeddingModel;
   readonly #maxChunks: number;
   #index: Index = { model: "", passages: new PassageIndex(0) };
-  /** Cached documents, least recently used first. */
+  /** Cached documents by id, least recently used first. */
   readonly #cache = new Map<string, CachedDocument>();
-  /** Ids of the documents of each running search. They are not evicted. */
+  /** The document ids of each running search. The search needs these documents, so they are not evicted. */
   readonly #inUse = new Set<readonly string[]>();
 
   constructor(context: AccountContext, embedding: EmbeddingModel, most = MAX_CHUNKS) {
@@ -53,7 +56,7 @@ export class DocumentSearch {
     context.database.documents.$.subscribe(({ documentId, documentData, previousDocumentData }) => {
       if (documentData._deleted) this.#evict(documentId);
       else if (INDEXED_FIELDS.some((field) => previousDocumentData?.[field] !== documentData[field]))
-        this.#markStale(documentId); // not if the document was only used or borrowed
+        this.#markStale(documentId); // other changes, such as borrowing, do not affect passages
     });
   }
 
@@ -82,7 +85,7 @@ export class DocumentSearch {
     await this.#withDocuments(sessionId, async () => {});
   }
 
-  /** Run `answer` while the session's documents are cached. Repeat it if the model changed meanwhile. */
+  /** Run `answer` while the session's documents are cached. If the model changes during the run, run `answer` again. */
   async #withDocuments<T>(
     sessionId: string,
     answer: (documents: DocumentDoc[], index: Index) => Promise<T>,
@@ -116,8 +119,8 @@ export class DocumentSearch {
     const before = this.#cache.get(document.id);
     let held: CachedDocument | undefined = before && !before.stale ? before : this.#read(document);
     this.#cache.delete(document.id);
-    this.#cache.set(document.id, held); // the most recently used
-    // If another search has started to read the document again, wait for that search.
+    this.#cache.set(document.id, held); // move to the end, as the most recently used
+    // If another search starts to read the document again during this wait, wait for that reading, too.
     for (
       let awaited: CachedDocument | undefined;
       held && held !== awaited;
@@ -131,7 +134,7 @@ export class DocumentSearch {
   #read(document: DocumentDoc): CachedDocument {
     const read = async () => {
       const rows = await blocksOf(this.#context, document.id);
-      if (this.#cache.get(document.id) !== held) return; // deleted, or being read again
+      if (this.#cache.get(document.id) !== held) return; // the document was evicted, or a later search reads it again
       const { model, passages } = this.#index;
       const blocks = rows.map((row) => toBlock(row._data, model));
       held.chunks = blocks.reduce((sum, { chunks }) => sum + chunks.length, 0);
@@ -145,7 +148,7 @@ export class DocumentSearch {
     return held;
   }
 
-  /** Mark a document as stale. Running searches use its old text. */
+  /** Mark a document as stale. Searches that are running still use its old text. */
   #markStale(documentId: string): void {
     const held = this.#cache.get(documentId);
     if (held) held.stale = true;
@@ -157,11 +160,11 @@ export class DocumentSearch {
   }
 
   #evictUnused(): void {
-    const asked = new Set([...this.#inUse].flat());
+    const idsInUse = new Set([...this.#inUse].flat());
     let chunks = this.chunks;
     for (const [id, held] of this.#cache) {
       if (chunks <= this.#maxChunks) return;
-      if (asked.has(id)) continue;
+      if (idsInUse.has(id)) continue;
       chunks -= held.chunks;
       this.#evict(id);
     }

@@ -11,7 +11,7 @@ export async function borrow(context: AccountContext, documentId: string, sessio
   await editDocument(context, documentId, (row) => withSession(row, sessionId));
 }
 
-/** Borrow a document that a message mentions, and count it as accessed now. */
+/** Borrow a document that a message mentions, and mark it as accessed. */
 export async function includeDocument(
   context: AccountContext,
   documentId: string,
@@ -23,7 +23,7 @@ export async function includeDocument(
   });
 }
 
-/** Count an answer that cites these documents as one use of each. */
+/** Increase the use count of each of these documents, which an answer cites. */
 export async function countUse(context: AccountContext, documentIds: Iterable<string>): Promise<void> {
   for (const id of documentIds) {
     await editDocument(context, id, (row) => {
@@ -66,7 +66,7 @@ export async function blocksOf({ database }: Pick<AccountContext, "database">, d
   return blocks.sort((a, b) => a.block - b.block);
 }
 
-/** Return whether this device has all text of a document. */
+/** Return whether this device has the complete text of a document. */
 export async function isWhole(
   context: Pick<AccountContext, "database">,
   { id, chunkCount }: Pick<DocumentDoc, "id" | "chunkCount">,
@@ -88,7 +88,7 @@ export function chunks$(
   );
 }
 
-/** Return a value that changes with the text of the blocks. */
+/** Return a value that changes when chunks are added, moved or change length, but not when vectors are added. */
 function signature(blocks: readonly Pick<VectorEmbeddingDoc, "block" | "chunks">[]): string {
   return blocks
     .map(({ block, chunks }) => [block, ...chunks.map(({ start, text }) => start + text.length)])

@@ -26,7 +26,7 @@ import type { AccountContext } from "../account/accountContext.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 
 export type ModelState =
-  | { kind: "unknown" } // not known yet
+  | { kind: "unknown" } // nothing known yet about the current model
   | { kind: "none" } // the server has no model
   | { kind: "loading"; loaded: number; total: number; since: number }
   | { kind: "ready"; id: string } // downloaded; started on demand
@@ -41,12 +41,11 @@ interface Models {
   models: ModelInfo[];
 }
 
-/** Time without the server before the model starts, so that a short interruption does not start it. */
+/** Debounce interval for connection changes: a short interruption neither starts the model nor triggers a download. */
 const AWAY_DELAY_MS = 2_000;
 
 /**
- * Time limit for starting the model, whose runtime may load over a hanging network. Then search uses words
- * only.
+ * Time limit for starting the model, whose runtime may load over a hanging network. After it, search uses words only.
  */
 const START_TIMEOUT_MS = 10_000;
 
@@ -56,7 +55,7 @@ class ModelRun {
   readonly stop = new AbortController();
   download: Promise<boolean | null> | undefined;
   embedder: Promise<Embedder | null> | undefined;
-  /** The started embedder. Undefined before it has started. */
+  /** The started embedder. Undefined before the start and after the embedder was discarded. */
   runningEmbedder: Embedder | undefined;
 }
 
@@ -64,9 +63,9 @@ export class EmbeddingModel {
   readonly state$ = new BehaviorSubject<ModelState>({ kind: "unknown" });
   readonly #context: AccountContext;
   #current = new ModelRun();
-  /** Hash of the last requested model. Null if the server had none. */
+  /** Hash of the model that was requested last. Null if the server had no model, undefined before the first request. */
   #requestedHash: string | null | undefined;
-  /** Hashes of models in received blocks for which the server's current model was already requested. */
+  /** Model hashes of received blocks for which this class has already asked the server for its current model. */
   readonly #checkedHashes = new Set<string>();
 
   constructor(context: AccountContext) {
@@ -100,7 +99,7 @@ export class EmbeddingModel {
       .subscribe(() => void this.download());
   }
 
-  /** Emit when to retry a failed download, with growing delays. */
+  /** Emit each time a failed download should be retried, with growing delays. */
   #retryAfterFailure(): Observable<unknown> {
     let tries = 0;
     return this.state$.pipe(
@@ -112,7 +111,8 @@ export class EmbeddingModel {
   }
 
   /**
-   * Return the server's current model, or the last known model if the server is unreachable. Null: no model.
+   * Return the server's current model, or the last known model if the server is unreachable. Return null if it has
+   * none.
    */
   async fetchManifest(): Promise<ModelInfo | null> {
     const { account, device, server } = this.#context;
@@ -137,7 +137,7 @@ export class EmbeddingModel {
   }
 
   /**
-   * Start the model, downloading it if necessary. Return null if there is no model or the download failed.
+   * Start the model, downloading it if necessary. Return null if there is no model, or if the download or start failed.
    */
   embedder(): Promise<Embedder | null> {
     const run = this.#current;
@@ -149,16 +149,17 @@ export class EmbeddingModel {
   }
 
   /**
-   * Return the started embedder if the model is on this device, without waiting for a download. The first
-   * start takes a second or two, which is worth it, because a search by words only could miss passages.
+   * Start the model if it is on this device, and return the embedder. Return null instead of waiting for a download or
+   * a slow start. A start takes a second or two, but without it, a search by words only could miss passages.
    */
   async embedderIfDownloaded(): Promise<Embedder | null> {
     const { kind } = this.state$.value;
-    // If the cache cannot be read, search by words.
+    // If the cache cannot be read, return null, so that search uses words only.
     const look = kind === "unknown" || kind === "failed";
     const here = kind === "ready" || (look && (await this.#isDownloaded().catch(() => false)));
     if (!here) return null;
-    const downloads$ = this.state$.pipe(filter(({ kind }) => kind === "loading")); // the cached files were damaged
+    // The state becomes `loading` if a cached file is damaged and must be downloaded again.
+    const downloads$ = this.state$.pipe(filter(({ kind }) => kind === "loading"));
     return firstValueFrom(
       merge(this.embedder(), merge(downloads$, timer(START_TIMEOUT_MS)).pipe(map(() => null))),
     );
@@ -169,7 +170,10 @@ export class EmbeddingModel {
     return this.#current.runningEmbedder !== embedder;
   }
 
-  /** Discard an embedder that failed, for instance out of memory. The next call starts another. */
+  /**
+   * Discard an embedder that failed, for instance because it ran out of memory. The next call of `embedder` starts
+   * another.
+   */
   discard(embedder: Embedder, error: unknown): null {
     if (this.isReplaced(embedder)) return null;
     this.#current.runningEmbedder = undefined;
@@ -179,14 +183,17 @@ export class EmbeddingModel {
     return null;
   }
 
-  /** Run `work` with the model on this device, without a request, or else with the server's. */
+  /**
+   * Run `work` with the known model if this device has it, without a request; otherwise with the server's current
+   * model. Return null if there is no model or `work` fails.
+   */
   async #runWithModel<T>(
     run: ModelRun,
     work: (model: ModelInfo, options: Options) => Promise<T>,
   ): Promise<T | null> {
     const { signal } = run.stop;
     const { model: known } = this.#context.account;
-    if (known) this.#requestedHash = known.hash; // needed to detect a model change
+    if (known) this.#requestedHash = known.hash; // lets `#switchTo` detect a model change
     try {
       const model = known && (await this.#isDownloaded()) ? known : await this.fetchManifest();
       if (signal.aborted) return null;
@@ -214,7 +221,7 @@ export class EmbeddingModel {
     return !!model && isDownloaded(model, this.#context.server.base);
   }
 
-  /** Switch to the server's new model. All tabs get the hash from the account. */
+  /** Switch to the server's new model. Every tab gets its hash from the account in the device database. */
   #switchTo(hash: string | undefined): void {
     if (!hash || this.#requestedHash === undefined || hash === this.#requestedHash) return;
     const before = this.#current;
@@ -225,7 +232,7 @@ export class EmbeddingModel {
     void (before.embedder ? this.embedder() : this.download());
   }
 
-  /** Check whether the server changed its model, after a synced block was embedded with another model. */
+  /** Ask the server for its current model if a synced block was embedded with a model other than the requested one. */
   #checkModel(model: string): void {
     if (!model || model === this.#requestedHash || this.#checkedHashes.has(model)) return;
     this.#checkedHashes.add(model);

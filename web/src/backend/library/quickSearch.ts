@@ -11,12 +11,12 @@ export interface QuickSearchHit {
   detail: string;
 }
 
-/** A hit and its normalized text. */
+/** A hit, and its text without case and accents for matching. */
 interface IndexedHit extends QuickSearchHit {
   text: string;
 }
 
-const MAX_PER_KIND = 6; // of each kind
+const MAX_PER_KIND = 6;
 
 export class QuickSearch {
   readonly #kinds: CollectionIndex[];
@@ -39,7 +39,7 @@ export class QuickSearch {
     ];
   }
 
-  /** Return the newest matches of each kind; for an empty query the newest rows. */
+  /** Return the newest matches of each kind, or the newest rows if the query is empty. */
   async find(query: string): Promise<QuickSearchHit[]> {
     const words = queryWords(query);
     const found = await Promise.all(this.#kinds.map((kind) => kind.entries()));
@@ -52,7 +52,7 @@ export class QuickSearch {
   }
 }
 
-/** The searchable rows of one collection, read at the first search and after changes. */
+/** The searchable rows of one collection. They are read at the first search and again after a change. */
 class CollectionIndex {
   readonly #read: () => Promise<IndexedHit[]>;
   #entries: Promise<IndexedHit[]> | undefined;

@@ -1,4 +1,4 @@
-/** Notes on entities. */
+/** Edit the user's notes on an entity. */
 
 import { editRow } from "../../storage/editRow.ts";
 import type { EntityDoc } from "../../core/schema/rows.ts";

@@ -1,4 +1,4 @@
-/** Facts about the user, which enter prompts. A fact that the user writes is confirmed. */
+/** Add and edit facts about the user. A fact that the user adds is confirmed at once, so that it enters prompts. */
 
 import { editRow } from "../../storage/editRow.ts";
 import type { FactDoc } from "../../core/schema/rows.ts";
@@ -17,7 +17,7 @@ export async function addFact(context: AccountContext, key: string, value: strin
   return row.id;
 }
 
-/** Edit a fact. Editing a rejected one sends it again. */
+/** Edit a fact. If the server had rejected the fact, it is sent again. */
 export async function changeFact(
   context: AccountContext,
   id: string,

@@ -17,7 +17,7 @@ export interface Job {
 
 /** The response of `GET /v1/jobs`. */
 export interface JobList {
-  /** Whether memories are extracted, and by which model (null: no assistant). */
+  /** Whether memories are extracted, and by which model. `model` is null if there is no assistant. */
   extraction: { available: boolean; model: string | null; daily: number; today: number; note: string };
   counts: Record<Job["state"], number>;
   jobs: Job[];
@@ -29,7 +29,7 @@ export function listJobs({ server }: AccountContext): Promise<JobList> {
   return requestJson<JobList>(server, `/v1/jobs?limit=${MAX_JOBS}`);
 }
 
-/** Retry one job, or all failed ones. */
+/** Retry the job with this id, or all failed jobs if no id is given. */
 export async function retryJobs({ server }: AccountContext, id?: string): Promise<void> {
   const path = id === undefined ? "/v1/jobs/retry" : `/v1/jobs/${encodeURIComponent(id)}/retry`;
   await requestJson(server, path, { method: "POST" });

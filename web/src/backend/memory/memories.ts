@@ -7,7 +7,7 @@ import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { deleteWithDependents } from "../library/cascade.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
-/** Add a memory. If a memory with the same text exists in this scope, refresh that memory instead. */
+/** Add a memory. If its project, or the pool, has a current memory with the same text, refresh that memory instead. */
 export async function addMemory(
   context: AccountContext,
   text: string,
@@ -32,17 +32,17 @@ export async function addMemory(
   return row.id;
 }
 
-/** Change the text. This also refreshes the memory. */
+/** Change the text of a memory. The memory counts as mentioned now. */
 export function editMemory(context: AccountContext, id: string, text: string): Promise<void> {
   return updateMemory(context, id, (row) => ({ ...row, text, updatedAt: now() }));
 }
 
-/** Pin or unpin. `updatedAt` stays, so that an unpinned memory decays from its last mention. */
+/** Pin or unpin a memory. `updatedAt` stays, so that an unpinned memory decays from its last mention. */
 export function pinMemory(context: AccountContext, id: string, pinned: boolean): Promise<void> {
   return updateMemory(context, id, (row) => ({ ...row, pinned }));
 }
 
-/** Make an earlier version current. The current version becomes an earlier one. */
+/** Make an earlier version of a memory the current one. The version that was current becomes an earlier one. */
 export async function restoreMemoryVersion(context: AccountContext, id: string): Promise<void> {
   const chain = await versionsOf(context, id);
   if (!chain) return;
@@ -73,7 +73,7 @@ async function all({ database }: AccountContext): Promise<MemoryDoc[]> {
   return (await database.memories.find().exec()).map((row) => row.toMutableJSON());
 }
 
-/** Edit a memory. Editing a rejected one sends it again. */
+/** Edit a memory. If the server had rejected the memory, it is sent again. */
 async function updateMemory(
   { database }: AccountContext,
   id: string,

@@ -25,7 +25,7 @@ export interface AgentSession {
   lastAt: string;
 }
 
-/** A page of observations. `next` is the cursor of the next page, or null. */
+/** A page of observations. `next` is the cursor of the next page, or null on the last page. */
 export interface ObservationPage {
   observations: Observation[];
   next: string | null;
@@ -68,7 +68,7 @@ export async function agentActivity({ server }: AccountContext, projectId: strin
   return { listObservations: projects[0]?.observations ?? 0, notice: projects[0]?.notice ?? null, sessions };
 }
 
-/** Return observations, newest first. With words, return the best matches on one page. */
+/** Return a page of observations, newest first. If `wanted` has words, return the best matches, all on one page. */
 export async function observations(
   { server }: AccountContext,
   projectId: string,
@@ -110,10 +110,13 @@ function observationPath({ id, projectId }: Observation): string {
   return `/v1/observations/${encodeURIComponent(id)}?project=${encodeURIComponent(projectId)}`;
 }
 
-/** Return `nothing` for a 404: a new project may not be synced yet, so it has no observations. */
-function emptyIfNotFound<T>(nothing: T) {
+/**
+ * Return an error handler that returns `empty` after a 404. The server responds with 404 for a new project that is not
+ * synced yet, which has no observations.
+ */
+function emptyIfNotFound<T>(empty: T) {
   return (error: unknown): T => {
-    if (error instanceof ApiError && error.status === 404) return nothing;
+    if (error instanceof ApiError && error.status === 404) return empty;
     throw error;
   };
 }

@@ -13,7 +13,8 @@ const GENERATION_TIMEOUT_MS = 600_000;
 
 export class OverviewService {
   /**
-   * States by project id, while an overview is generated or after a failure. The sync delivers the result.
+   * Maps project ids to states. Only projects whose overview is being generated, or could not be, have a state. The
+   * sync delivers the finished overview.
    */
   readonly state$ = new BehaviorSubject<Record<string, OverviewState>>({});
   readonly #context: AccountContext;
@@ -45,7 +46,7 @@ export class OverviewService {
     }
   }
 
-  /** Stop the generation on this device and the server. An earlier overview stays. */
+  /** Stop the generation on this device and the server. An earlier overview is kept. */
   stop(projectId: string): void {
     this.#stops.get(projectId)?.abort();
   }

@@ -1,4 +1,4 @@
-/** Projects: create and change; move sessions. Deletion is in backend/library/deletion.ts. */
+/** Create and change projects, and move sessions between them. Deletion is in backend/library/deletion.ts. */
 
 import { editRow } from "../../storage/editRow.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
@@ -10,7 +10,7 @@ export async function addProject(context: AccountContext, name: string, descript
   return row.id;
 }
 
-/** Edit a project. Editing a rejected one sends it again. */
+/** Edit a project. If the server had rejected the project, it is sent again. */
 export async function changeProject(
   { database }: AccountContext,
   id: string,
@@ -26,7 +26,10 @@ export async function changeProject(
   }));
 }
 
-/** Move a session into a project, or with null to the pool. Its scope changes with the next message. */
+/**
+ * Move a session into a project, or into the pool if `projectId` is null. The session's next message uses the new
+ * scope.
+ */
 export async function moveSession(
   { database }: AccountContext,
   id: string,

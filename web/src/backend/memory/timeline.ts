@@ -1,4 +1,4 @@
-/** Search messages: on the server by words and meaning, else on this device by words. */
+/** Search messages: on the server by words and meaning, or, if that fails, on this device by words. */
 
 import { requestJson } from "../../lib/http.ts";
 import { createMatcher } from "../../core/text/wordMatch.ts";
@@ -12,17 +12,17 @@ export interface TimelineTurn {
   id: string;
   sessionId: string;
   createdAt: string;
-  /** The question of the turn. `text` is the matching passage. */
+  /** The question of the turn. `text` is the matching text from the server, or the answer if this device searched. */
   question: string;
   text: string;
 }
 
 export interface Timeline {
   turns: TimelineTurn[];
-  /** Whether there are more turns. */
+  /** Whether more turns match than `turns` contains. */
   more: boolean;
   /**
-   * Place of the search: the server, which also searches by meaning, or this device, which searches by words
+   * Where the search ran: on the server, which also searches by meaning, or on this device, which searches by words
    * only.
    */
   by: "server" | "device";
@@ -35,7 +35,10 @@ interface SearchResponse {
 const MAX_FOUND = 50;
 const TIMEOUT_MS = 5_000;
 
-/** Return matching turns, on the server best first. Without a query, return the newest turns. */
+/**
+ * Return matching turns: the best first if the server searched, the newest first if this device did. Without a query,
+ * return the newest turns.
+ */
 export async function searchTimeline(
   context: AccountContext,
   query: string,
@@ -47,7 +50,7 @@ export async function searchTimeline(
   return found ?? searchLocal(context, query, where, most);
 }
 
-/** Search on the server. Undefined: the scope cannot be expressed. */
+/** Search on the server. Return undefined if the request cannot express the scope. */
 async function searchServer(
   context: AccountContext,
   query: string,
@@ -70,7 +73,10 @@ async function searchServer(
   return { turns, more: false, by: "server" };
 }
 
-/** Return the scope parameters. The pool has no id, so a session in it stands for it. */
+/**
+ * Return the scope parameters of the request. The pool has no id, so the request names a session in the pool. Return
+ * undefined if the pool has no session.
+ */
 async function scopeParams(
   { database }: AccountContext,
   where: MemoryPlace,

@@ -1,11 +1,11 @@
-/** Resolve conflicts between this device and the server, and report what this device lost. */
+/** Resolve conflicts between this device and the server, and report them. */
 
 import { defaultConflictHandler, type RxConflictHandler, type WithDeleted } from "rxdb/plugins/core";
 import { mergeTwoWay, type Row } from "../../core/sync/twoWayMerge.ts";
 
 export interface Conflict {
   ours: Row;
-  /** The last state that both sides had. Undefined if there is none. */
+  /** The assumed state: the last state that both sides had. Undefined if there is none. */
   base: Row | undefined;
   outcome: Row;
 }
@@ -13,14 +13,14 @@ export interface Conflict {
 /** The conflict handler for `addCollections`. */
 export const conflictHandler: RxConflictHandler<Row> = {
   isEqual: defaultConflictHandler.isEqual,
-  // With a common base the server has merged already, and its state is the merged row.
+  // If there is an assumed state, the server has already merged both sides, and its state is the merged row.
   resolve: async ({ newDocumentState, assumedMasterState, realMasterState }) =>
     assumedMasterState === undefined
       ? (mergeTwoWay(newDocumentState, realMasterState) as WithDeleted<Row>)
       : realMasterState,
 };
 
-/** Return a conflict handler that also reports conflicts. A failing report does not block the push. */
+/** Return a conflict handler that also reports each conflict to `tell`. A failing report does not block the push. */
 export function reportingConflicts(tell: (conflict: Conflict) => Promise<void>): RxConflictHandler<Row> {
   return {
     isEqual: conflictHandler.isEqual,

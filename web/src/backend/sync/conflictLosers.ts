@@ -14,7 +14,10 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
 
-/** Return a conflict handler that keeps the losers. `of` returns the collection, which exists by the first conflict. */
+/**
+ * Return a conflict handler that stores conflict losers. `of` returns the collection, which exists when the first
+ * conflict occurs.
+ */
 export function keepConflictLosers(
   device: DeviceDatabase,
   userId: string,
@@ -22,13 +25,13 @@ export function keepConflictLosers(
   of: () => RxCollection<any>,
 ): RxConflictHandler<Row> {
   return reportingConflicts(async (conflict) => {
-    // Keep nothing of a row that this device deleted after sending it.
+    // Store no conflict loser if this device deleted the row after sending it.
     if (!(await isTombstone(of(), String(conflict.ours["id"]))))
       await keepConflictLoser(device, userId, name, conflict);
   });
 }
 
-/** Keep the losing text of a conflict. Repeated reports, also by other tabs, are stored once. */
+/** Store the text that lost a conflict. Repeated reports of a conflict, also by other tabs, store the text once. */
 export async function keepConflictLoser(
   device: DeviceDatabase,
   userId: string,
@@ -45,9 +48,9 @@ export async function keepConflictLoser(
 }
 
 /**
- * Keep the text of a row that was deleted elsewhere while it was edited here. It gets the age of its row, so that a "forget
- * everything" deletes it even if the tombstone arrives first. Each row has one id, so that later reports replace earlier
- * ones.
+ * Store the text of a row that was edited here and deleted elsewhere. The text gets the creation time of the row, so
+ * that a "forget everything" deletes the text even if the tombstone arrives first. The id depends only on the row, so
+ * that a later report replaces an earlier one.
  */
 async function keepTextOfDeletedRow(
   device: DeviceDatabase,
@@ -55,13 +58,14 @@ async function keepTextOfDeletedRow(
   collection: Name,
   { ours, base, outcome }: Conflict,
 ): Promise<void> {
-  const shared = base?.["syncError"] ? undefined : base; // the server never had a rejected state
+  const shared = base?.["syncError"] ? undefined : base; // the server never stored a rejected state
   const fields = replacedTexts(collection, ours, shared, outcome);
   if (Object.keys(fields).length === 0) return;
   const at = String(ours["createdAt"]);
   const { forgottenAt = "", syncedAt = "" } = (await device.accounts.get(userId)) ?? {};
   if (at < forgottenAt) return;
-  // After a restore all rows are sent as new (see replication.ts). The server had these before.
+  // After a restore all rows are sent as new (see replication.ts). The server had this row before the restore, so
+  // nothing is lost.
   const isRefused = ours["syncError"] || base?.["syncError"];
   if (!base && !isRefused && String(ours["updatedAt"]) < syncedAt) return;
   const rowId = String(ours["id"]);
@@ -70,8 +74,8 @@ async function keepTextOfDeletedRow(
 }
 
 /**
- * Keep the text of rejected rows that the sync replaces. RxDB reports no conflict for them, because nothing was pending. Also
- * delete the losers of deleted rows, except text that only this device had of rows deleted elsewhere.
+ * Store the text of rejected rows that the sync replaces. RxDB reports no conflict for them, because they have no
+ * pending write. Also delete the conflict losers of deleted rows (see DeviceDatabase.deleteConflictLosers).
  */
 export function watchReplacedRows(context: AccountContext): void {
   for (const [name, collection] of Object.entries(context.database.collections)) {
@@ -81,7 +85,7 @@ export function watchReplacedRows(context: AccountContext): void {
       const ids = dead.map(({ documentId }) => documentId);
       if (ids.length > 0)
         void context.device.deleteConflictLosers(context.account.userId, name, ids, !isReplicated(bulk));
-      if (isLocal(bulk)) return; // a local edit
+      if (isLocal(bulk)) return; // only a pulled row can replace a rejected one
       for (const { previousDocumentData, documentData } of events) {
         const [ours, outcome] = [previousDocumentData as any, documentData as any];
         if (!ours?.syncError || outcome.syncError) continue;
@@ -92,7 +96,7 @@ export function watchReplacedRows(context: AccountContext): void {
   }
 }
 
-/** Write the text back into its row as a new edit. Throw `ROW_GONE` if the row does not exist. */
+/** Write the text of a conflict loser back into its row as a new edit. Throw `ROW_GONE` if the row does not exist. */
 export async function restoreConflictLoser(context: AccountContext, id: string): Promise<void> {
   const lost = await context.device.lost.get(id);
   if (!lost || lost.userId !== context.account.userId) return;

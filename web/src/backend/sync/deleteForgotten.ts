@@ -1,7 +1,6 @@
 /**
- * Delete rejected rows and their dependents after a "forget everything". The server does not have these rows
- * and sends no tombstones for them. Instead, each checkpoint contains the time of the last "forget
- * everything".
+ * Delete rejected rows and their dependents after a "forget everything". The server does not have these rows and sends
+ * no tombstones for them. Instead, the pages that it sends contain the time of the last "forget everything".
  */
 
 import type { RxCollection } from "rxdb/plugins/core";
@@ -22,8 +21,7 @@ export class ForgottenRows {
   }
 
   /**
-   * Delete rows that were rejected before `forgottenAt`. Every collection reports the time; it is applied
-   * once.
+   * Delete rows that were rejected before `forgottenAt`. Every collection reports this time, but it is applied once.
    */
   apply(forgottenAt: string | undefined): Promise<void> {
     if (!forgottenAt) return Promise.resolve();
@@ -41,8 +39,9 @@ export class ForgottenRows {
 }
 
 /**
- * Replace rejected rows by tombstones; the server accepts deletes of unknown rows. Rows rejected later stay,
- * and their rejection message tells the user that everything was forgotten.
+ * Replace rows that were rejected before `forgottenAt`, and their dependents, by tombstones; the server accepts deletes
+ * of unknown rows. Rows that were rejected later stay, and their rejection message tells the user that everything was
+ * forgotten.
  */
 async function deleteRejectedBefore(
   collections: Record<string, RxCollection>,
@@ -59,7 +58,10 @@ async function deleteRejectedBefore(
   );
 }
 
-/** Return a test for rows whose parent does not exist. Parents of such old rows cannot arrive any more. */
+/**
+ * Return a test for rows whose parent is not on this device. All rows here are so old that the parent cannot arrive any
+ * more.
+ */
 async function orphanTest(
   collections: Record<string, RxCollection>,
   name: string,

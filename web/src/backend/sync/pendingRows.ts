@@ -4,20 +4,20 @@ import { getAssumedMasterState, getChangedDocumentsSince } from "rxdb/plugins/co
 import type { RxReplicationState } from "rxdb/plugins/replication";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
 
-/** The context prefix of RxDB's writes from the server. */
+/** Prefix of the `context` of writes that RxDB makes for rows from the server. */
 const DOWNSTREAM = "replication-downstream";
 
-/** Return whether the sync made a write: a pulled row or a resolved conflict. */
+/** Return whether the sync wrote these changes: pulled rows or resolved conflicts. */
 export function isReplicated({ context }: { context: string }): boolean {
   return context.startsWith("replication-");
 }
 
-/** Return whether a write is to be pushed: a local write or a resolved conflict. */
+/** Return whether these changes must be pushed: local writes or resolved conflicts. */
 export function isLocal({ context }: { context: string }): boolean {
   return !context.startsWith(DOWNSTREAM);
 }
 
-/** Count the pending rows of a collection, up to `most`. Undefined before the replication has started. */
+/** Count the pending rows of a collection, up to `most`. Return undefined before the replication has started. */
 export async function countPendingRows(
   replication: RxReplicationState<Row, any>,
   most: number,

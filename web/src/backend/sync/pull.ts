@@ -16,7 +16,7 @@ export const epochOf = ({ id }: Checkpoint): string => id.split(".", 1)[0]!;
 type PullAnswer = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
 export type Replication = RxReplicationState<Row, Checkpoint>;
 
-/** Request a page and validate it: with foreign JSON, RxDB would loop or stall. */
+/** Request a page and validate it. If JSON from another server reached RxDB, RxDB would loop or stall. */
 export async function requestPage(server: Server, path: string, signal: AbortSignal, silenceMs?: number) {
   const page = await requestJson<PullAnswer | null>(server, path, { signal }, silenceMs);
   if (!Array.isArray(page?.documents) || typeof page.checkpoint?.id !== "string") throw notOurServer();
@@ -24,8 +24,7 @@ export async function requestPage(server: Server, path: string, signal: AbortSig
 }
 
 /**
- * Start a pull. RxDB ignores a request right after a streamed row, so request twice. It ignores a surplus
- * request.
+ * Start a pull. RxDB ignores the first request after a streamed row, so request twice. A surplus request does no harm.
  */
 export function pullNow(replication: Replication): void {
   replication.reSync();

@@ -1,7 +1,7 @@
 /**
  * Push a batch of rows. RxDB limits batches by rows, not by size, and repeats a rejected batch forever. So a batch is
- * split into requests by size, and a rejected request is bisected to find the rows that cannot be accepted. These are
- * marked with `syncError`, as if the server had rejected them, and do not block the others.
+ * split into requests by size, and a rejected request is bisected to find the rows that cannot be accepted. These rows
+ * are marked with `syncError`, as if the server had rejected them, and do not block the other rows.
  */
 
 import { defaultConflictHandler, type WithDeleted } from "rxdb/plugins/core";
@@ -20,16 +20,16 @@ interface EncodedWrite {
 }
 
 /**
- * Maximum number of characters per request. At three bytes each, it is well below the server's limit of 32
- * MiB.
+ * Maximum length of a request in characters. Even with three bytes per character, the request is well below the
+ * server's limit of 32 MiB.
  */
 const MAX_CHARS = 4 * 2 ** 20;
 /** Statuses that a retry can resolve: signed out, timeouts, load, version or epoch mismatch. */
 const RETRYABLE_STATUS = [401, 408, 409, 425, 426, 429];
 
 /**
- * Push a batch and return the server's conflicts. If a request fails, RxDB repeats the batch, which is
- * idempotent.
+ * Push a batch and return the server's conflicts. If a request fails, RxDB repeats the whole batch, which does no harm
+ * because a push is idempotent.
  */
 export async function push(writes: readonly Write[], send: Send): Promise<Answer> {
   const answers: Answer = [];
@@ -83,8 +83,8 @@ function isPermanent(error: unknown): boolean {
 }
 
 /**
- * Return whether RxDB resends a marked row. Marking the row again, with a new time, would cause an endless
- * loop.
+ * Return whether RxDB resends a row that is already marked as rejected. Marking the row again, with a new time, would
+ * cause an endless loop.
  */
 function isRepeated({ newDocumentState, assumedMasterState }: Write): boolean {
   if (!assumedMasterState) return false;
@@ -103,9 +103,9 @@ function withoutRejectedState(write: Write): Write | undefined {
 }
 
 /**
- * Return the row with a `syncError` from the server, because only the server knows its time and revision. To
- * get it, push only the id, which the server must reject. If even that request fails, the row is not the
- * cause.
+ * Return the row with a `syncError` from the server, because only the server can set the error's time and revision. To
+ * get the error, push only the id, which the server must reject. If the response has no error, the row is not the cause
+ * of the failure; then throw.
  */
 async function markRejected(
   { newDocumentState: row, assumedMasterState }: Write,

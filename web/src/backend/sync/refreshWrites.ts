@@ -1,9 +1,10 @@
 /**
- * Push blocks in their current state. RxDB repeats the state of its first attempt, so a block that was embedded while the
- * server was unreachable would be sent without vectors. The newer state is pushed again later, which the server ignores.
+ * Push blocks in their current state. RxDB repeats the state of its first attempt, so a block that was embedded while
+ * the server was unreachable would be sent without vectors. RxDB later pushes the newer state again, and the server
+ * ignores that.
  *
- * Other rows are pushed as RxDB sends them, because a conflict compares the sent state. Imported turns are marked, so that
- * the server does not extract memories from them again.
+ * Other rows are pushed as RxDB sends them, because conflict handling compares the sent state. Imported turns are
+ * marked, so that the server does not extract memories from them again.
  */
 
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";

@@ -1,6 +1,6 @@
 /**
- * Rows that the server rejected. They stay on this device with a `syncError` until they are retried. The rows are scanned
- * once at the start; then changes keep the list current.
+ * Rows that the server rejected. They stay on this device with a `syncError` until they are retried. All rows are
+ * scanned once when the account is opened; after that, changes keep the list current.
  */
 
 import type { RxChangeEvent, RxCollection, RxDocument } from "rxdb/plugins/core";
@@ -50,7 +50,7 @@ export class RejectedRows {
     void this.#scan();
   }
 
-  /** Edit a row so that it is pushed again. Rows from before a "forget everything" also get a new creation time. */
+  /** Edit a row so that it is pushed again. A row from before a "forget everything" also gets a new creation time. */
   async retry({ collection, id }: Pick<RejectedRow, "collection" | "id">): Promise<void> {
     const selector = collection === "vectorEmbeddings" ? { id: childIdRange(id) } : { id };
     const rows = await this.#collection(collection).find({ selector }).exec();
@@ -86,7 +86,7 @@ export class RejectedRows {
   }
 
   async retryAll(): Promise<void> {
-    for (const row of this.rows$.value.toReversed()) await this.retry(row); // in the order of their rejection
+    for (const row of this.rows$.value.toReversed()) await this.retry(row); // retry in the order of rejection
   }
 
   #collections(): [Name, RxCollection][] {
@@ -124,6 +124,7 @@ export class RejectedRows {
     }
     const newer = (a: RejectedRow, b: RejectedRow) =>
       compareStrings(b.at, a.at) || compareStrings(b.createdAt, a.createdAt);
-    this.rows$.next([...listed.values()].sort(newer)); // rows of one push have the same time
+    // Rows of one push are rejected at the same time, so `newer` also compares their creation times.
+    this.rows$.next([...listed.values()].sort(newer));
   }
 }

@@ -1,8 +1,9 @@
 /**
  * Replicate all collections of a database with the server.
  *
- * A restored server has a new epoch, which invalidates all checkpoints. Every collection then starts from zero under a new
- * replication identifier (RxDB keeps checkpoints by it) and pushes all rows; the conflict handler merges both sides.
+ * A restored server has a new epoch, which invalidates all checkpoints. Every collection then starts from zero under a
+ * new replication identifier, because RxDB stores checkpoints by identifier. It pushes all rows, and the conflict
+ * handler merges both sides.
  */
 
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
@@ -56,24 +57,27 @@ export interface Timeouts {
 }
 
 const TIMEOUTS: Timeouts = { pullMs: IDLE_TIMEOUT_MS, pushMs: 60_000, streamMs: STREAM_IDLE_TIMEOUT_MS };
-/** Upload speed of a bad network in characters per millisecond: the progress of a push is unknown. */
+/**
+ * Assumed upload speed on a bad network, in characters per millisecond. It extends the timeout of a push, whose
+ * progress is unknown.
+ */
 const MIN_CHARS_PER_MS = 10;
 /** Delay before retrying when the disk was full. */
 const FULL_RETRY_MS = 60_000;
-/** Retry delay of RxDB. It is short, because failures are delayed before they reach RxDB. */
+/** Retry delay of RxDB. It is short, because failures are delayed before RxDB gets them (see `#withRetryDelay`). */
 const RXDB_RETRY_MS = 10;
 
 export type SyncState =
   | { kind: "starting" }
   | { kind: "live" } // the server responds, and its last "forget everything" is applied
   | { kind: "waiting"; error: unknown } // a request failed and is retried automatically
-  | { kind: "stopped"; error: ApiError | undefined }; // this app is too old for the server, or was stopped
+  | { kind: "stopped"; error: ApiError | undefined }; // this app is too old for the server, or the sync was stopped
 
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
 
 export class Replicator {
   readonly state$ = new BehaviorSubject<SyncState>({ kind: "starting" });
-  /** Observable that emits each time the stream connects. */
+  /** Emits each time the stream connects. */
   readonly connected$ = new Subject<void>();
   /** Whether rows are being pushed or pulled. */
   readonly active$ = new BehaviorSubject(false);
@@ -122,14 +126,16 @@ export class Replicator {
   }
 
   /**
-   * Whether the pending rows of every collection were counted. A collection that
-   * starts late may have rows of an earlier visit.
+   * Whether the pending rows of every collection were counted. A collection that is not counted yet may have pending
+   * rows from before the app was opened.
    */
   get hasCounted(): boolean {
     return Object.keys(this.#options.collections).every((name) => this.#counts.has(name));
   }
 
-  /** Return the pending rows by collection, counted up to `most`. A stopped collection keeps its last count. */
+  /**
+   * Return the number of pending rows by collection, counted up to `most`. A stopped collection keeps its last count.
+   */
   async countPending(most: number): Promise<Record<string, number>> {
     await Promise.all(
       [...this.#replications].map(async ([name, replication]) => {
@@ -137,14 +143,14 @@ export class Replicator {
           const count = replication.isStopped() ? undefined : await countPendingRows(replication, most);
           if (count !== undefined) this.#counts.set(name, count);
         } catch (error) {
-          if (!replication.isStopped()) throw error; // a stopped replication was closed during the count
+          if (!replication.isStopped()) throw error; // ignore the error if the replication was stopped during the count
         }
       }),
     );
     return Object.fromEntries([...this.#counts].filter(([, count]) => count > 0));
   }
 
-  /** Return the storage of RxDB's replication metadata of a collection, once it exists. */
+  /** Return the name of the storage of a collection's replication metadata, or undefined before it exists. */
   metaStorageOf(name: string): string | undefined {
     return this.#replications.get(name)?.metaInstance?.collectionName;
   }
@@ -241,7 +247,8 @@ export class Replicator {
             let sent = 0;
             const send = (body: string) => this.#sendPush(path, body, signal, sent++ === 0);
             const answer = await push(await refreshWrites(collection, writes as Write[], isImported), send);
-            // The server is reachable again. Only a pull reports its last "forget everything".
+            // The server is reachable again. Pull to become live, because only a pull reports the last "forget
+            // everything".
             if (!this.#isLive) pullNow(this.#replications.get(name)!);
             return answer;
           });
@@ -249,7 +256,8 @@ export class Replicator {
       },
     });
     replication.error$.subscribe((error) => {
-      // An error with a direction comes from a push or pull handler, which is retried like any failure.
+      // An error with a direction comes from a push or pull handler, whose failures are retried. Handle only a failure
+      // to store rows.
       if (error.parameters?.direction === undefined && isQuotaExceeded(error))
         void this.#pauseUntilRoom(error, epoch);
     });
@@ -257,8 +265,8 @@ export class Replicator {
   }
 
   /**
-   * Send a request after Retry-After has passed, and delay its error until it is time to retry. RxDB's own retry delay cannot
-   * be shortened when the server is reachable again.
+   * Send a request after Retry-After has passed. If it fails, wait for the retry delay before throwing the error.
+   * RxDB's own retry delay cannot be ended early when the server is reachable again.
    */
   async #withRetryDelay<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     await this.#retryAfter.wait(signal);
@@ -272,8 +280,9 @@ export class Replicator {
   }
 
   /**
-   * Send one request of a batch. While the server is busy, retry requests after the first here, so that RxDB
-   * does not repeat the earlier ones. RxDB retries the first request with the rows that are current at that time.
+   * Send one request of a batch. While the server is busy, this method retries any request but the first, so that RxDB
+   * does not repeat the earlier requests of the batch. RxDB retries the first request, with the rows that are current
+   * at that time.
    */
   async #sendPush(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
     const { server, timeouts: patience, retryMs } = this.#options;
@@ -316,7 +325,7 @@ export class Replicator {
     this.#setWaiting(error);
   }
 
-  /** Publish an error, unless it arrives during a Retry-After. */
+  /** Publish an error, except while a Retry-After is in effect and the error is not from a busy server. */
   #setWaiting(error: unknown): void {
     if (this.#retryAfter.isActive && !isBusy(error)) return;
     this.#retryAfter.record(error);
@@ -324,7 +333,7 @@ export class Replicator {
   }
 
   /**
-   * Stop replication on a full disk and restart it later. Otherwise RxDB would skip the rows that it could
+   * Stop the replication when the disk is full, and restart it later. Otherwise RxDB would skip the rows that it could
    * not store, and lose them.
    */
   async #pauseUntilRoom(full: unknown, epoch: string): Promise<void> {
@@ -336,7 +345,10 @@ export class Replicator {
     await this.#retryUntilStopped(() => this.#startReplication(epoch, round));
   }
 
-  /** Retry `begin` until it succeeds, for instance while the disk has no room for the epoch. */
+  /**
+   * Run `begin`, and repeat it after a failure until it succeeds or the sync is stopped. It fails, for instance, if the
+   * disk has no room to store the epoch.
+   */
   async #retryUntilStopped(begin: () => Promise<void>): Promise<void> {
     while (!this.#stopped) {
       try {
@@ -352,7 +364,10 @@ export class Replicator {
     await sleep(FULL_RETRY_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
   }
 
-  /** Stop all requests and retries at once. RxDB's `cancel` follows later, because it also closes the pending counts. */
+  /**
+   * Stop all requests and retries at once. RxDB's `cancel` is called later, because pending rows cannot be counted
+   * after it.
+   */
   #abortReplications(): void {
     this.#generation.abort();
     for (const { internalReplicationState } of this.#replications.values()) {
@@ -365,11 +380,11 @@ export class Replicator {
    * Drop all checkpoints and sync from zero: the server was restored, or this device is ahead of the server.
    */
   async #restart(): Promise<void> {
-    if (this.#generation.signal.aborted) return; // another collection has restarted the sync
+    if (this.#generation.signal.aborted) return; // another collection has already restarted the sync
     this.#abortReplications();
     const next = await this.#fetchEpoch();
     if (this.#stopped) return;
-    this.#counts.clear(); // all rows may have to be pushed again
+    this.#counts.clear(); // discard old counts, because all rows may have to be pushed again
     await Promise.allSettled(
       [...this.#replications.values()].map((replication) =>
         replication.remove().catch(() => replication.cancel()),
@@ -379,8 +394,8 @@ export class Replicator {
   }
 
   /**
-   * Return the epoch from an empty page. Retry until the server responds. Return "" if the replication stops
-   * first.
+   * Return the server's epoch, taken from an empty page. Retry until the server responds. Return "" if the sync is
+   * stopped first.
    */
   async #fetchEpoch(): Promise<string> {
     const { signal } = this.#stopping;

@@ -1,8 +1,9 @@
 /**
- * The live stream of all collections on one connection, because browsers allow six per server.
+ * The live stream of all collections. They share one connection, because browsers allow only six connections per
+ * server.
  *
- * It uses fetch instead of EventSource, which can neither send a token nor report error responses. The server sends a
- * comment every 15 s, so a silent connection is dead.
+ * The stream uses fetch instead of EventSource, which can neither send a token nor report error responses. The server
+ * sends a comment every 15 s, so a connection that stays silent is dead.
  */
 
 import { SseParser } from "../../lib/sse.ts";
@@ -12,8 +13,8 @@ import { notOurServer, openResponse, type Server } from "../../lib/http.ts";
 
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
 /**
- * Minimum duration of a connection. A shorter one counts as a failure: proxies may cut streams, and
- * reconnects pull.
+ * Minimum duration of a successful connection. A shorter connection counts as a failure, so that a proxy that cuts
+ * every stream does not cause a pull at each quick reconnection.
  */
 const MIN_STABLE_MS = 2_000;
 
@@ -36,16 +37,16 @@ interface StreamListener {
   connected(): void;
   page(page: Page): void;
   progress?(progress: EmbeddingProgress): void;
-  /** Callback for the end or a failure of the connection, which is retried unless `signal` is aborted. */
+  /** Callback for the end or failure of a connection. A new connection follows unless `signal` is aborted. */
   broken(error: unknown): void;
 }
 
 interface StreamOptions {
   /** Signal that ends the subscription. */
   signal: AbortSignal;
-  /** Function that returns the signal to end the next delay early. */
+  /** Function that returns a signal. The signal ends the next delay early. */
   impatience: () => AbortSignal;
-  /** Function whose promise resolves when a request is allowed. */
+  /** Function that returns a promise. The promise resolves when requests are allowed. */
   allowed: () => Promise<void>;
   silenceMs?: number;
 }
@@ -60,7 +61,7 @@ export async function subscribeToServer(
   const query = Object.entries(versions).map(([name, version]) => `${name}:${version}`);
   let failures = 0;
   const path = `/v1/sync/stream?versions=${query.join(",")}`;
-  let since = Infinity; // monotonic clock
+  let since = Infinity; // time of the connection on the monotonic clock; Infinity if not connected
   const timing = { ...listener, connected: () => ((since = performance.now()), listener.connected()) };
   while (!signal.aborted) {
     await allowed();

@@ -1,7 +1,7 @@
 /**
- * Sync the account from one tab: the holder of the lock syncs and publishes its status to the other tabs.
+ * Sync the account from one tab: the tab that holds the lock syncs and publishes its status to the other tabs.
  *
- * The status comes from the replication only, because `navigator.onLine` is true even if the server is unreachable.
+ * The status comes only from the replication, because `navigator.onLine` can be true while the server is unreachable.
  */
 
 import {
@@ -53,11 +53,11 @@ const INITIAL: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, sync
 
 export class SyncCoordinator {
   readonly summary$ = new BehaviorSubject<SyncSummary>(INITIAL);
-  /** Last known progress of the documents that the server embeds, by id. */
+  /** Maps the ids of documents that the server embeds to their last known progress. */
   readonly serverEmbedding$ = new BehaviorSubject<Record<string, Progress>>({});
-  /** Observable that emits each time the connection is restored, only in the tab that syncs. */
+  /** Emits each time the connection is restored, only in the tab that syncs. */
   readonly reconnected$ = new Subject<void>();
-  /** Whether the server is unreachable, once that is known. */
+  /** Emits whether the server is unreachable, as soon as that is known. */
   readonly isAway$ = this.summary$.pipe(
     filter(({ kind }) => kind !== "starting"),
     map(({ kind }) => isAway(kind)),
@@ -88,7 +88,7 @@ export class SyncCoordinator {
     };
   }
 
-  /** Sync as soon as this tab gets the lock. */
+  /** Start syncing as soon as this tab gets the lock. */
   start(): void {
     this.#post("tell");
     const lock = lockNames.sync(this.#context.account.userId);
@@ -118,9 +118,9 @@ export class SyncCoordinator {
 
   /** Wait up to `ms` until all local writes are pushed. Return whether all were pushed. */
   async waitUntilPushed(ms: number): Promise<boolean> {
-    const until = performance.now() + ms; // monotonic clock
+    const until = performance.now() + ms; // a monotonic clock, which changes of the system time do not affect
     while (performance.now() < until) {
-      // Before the first count, zero pending rows means nothing.
+      // Before the first count, a result of zero does not mean that all rows were pushed.
       if (this.summary$.value.kind !== "starting" && (await this.#countPending()) === 0) return true;
       await sleep(POLL_MS);
     }
@@ -172,14 +172,15 @@ export class SyncCoordinator {
     const kind = kindOf(this.#replicator!.state$.value);
     this.#writtenSinceCount = {};
     const counted = await this.#replicator!.countPending(MAX_COUNT).catch(console.error);
-    if (counted && kind === "live" && !this.#replicator!.hasCounted) return; // counted again when the other collections start
-    // If counting fails, publish the state with the last counts.
+    // Do not publish an incomplete count. Rows are counted again when the other collections start.
+    if (counted && kind === "live" && !this.#replicator!.hasCounted) return;
+    // If counting failed, publish the state with the last counts.
     const waitingOf = () => ({ ...this.#writtenSinceCount, ...(counted ?? this.summary$.value.waitingOf) });
     let { syncedAt } = this.summary$.value;
     if (counted && kind === "live" && sum(waitingOf()) === 0 && !this.#replicator!.active$.value) {
       syncedAt = now();
       const { account, device } = this.#context;
-      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // the disk may be full
+      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // publish even if the disk is full
     }
     this.summary$.next({ kind, waiting: sum(waitingOf()), waitingOf: waitingOf(), syncedAt });
     this.#publishSummary();
@@ -193,14 +194,14 @@ export class SyncCoordinator {
     if (this.#replicator) this.#post(this.summary$.value);
   }
 
-  /** Send a message to the other tabs, unless this coordinator is stopping. */
+  /** Send a message to the other tabs unless this coordinator is stopping. */
   #post(message: Message): void {
     if (!this.#stopping.signal.aborted) this.#channel.postMessage(message);
   }
 
   /**
-   * Count pending rows. A tab that does not sync asks the syncing tab, whose last summary may not include new
-   * writes.
+   * Count the pending rows. A tab that does not sync asks the tab that syncs, because the last published summary may
+   * not include new writes. Return Infinity if the number is unknown.
    */
   async #countPending(): Promise<number> {
     if (this.#replicator) {
@@ -211,7 +212,7 @@ export class SyncCoordinator {
     const answer$ = this.#counts$.pipe(filter((count) => count.question === question));
     const answer = firstValueFrom(answer$.pipe(timeout(COUNT_TIMEOUT_MS)));
     this.#post({ question });
-    return (await answer.catch(() => undefined))?.waiting ?? Infinity; // no tab is syncing
+    return (await answer.catch(() => undefined))?.waiting ?? Infinity; // no reply, because no tab is syncing
   }
 
   async #answerCount(count: Count): Promise<void> {

@@ -11,9 +11,9 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 export type EmbedOutcome = "embedded" | "no model" | "later" | "gone";
 
 /**
- * Embed the blocks of a document that have no vectors, one by one, so that embedding can be interrupted and
- * resumed. Return `later` if the model is not available now, and `gone` if the document was deleted
- * meanwhile.
+ * Embed the blocks of a document that have no vectors of the current model. Blocks are embedded one by one, so that
+ * embedding can be interrupted and resumed. Return `no model` if the server has no model, `later` if the model is not
+ * available now, and `gone` if the document was deleted during embedding.
  */
 export async function embedDocument(
   context: AccountContext,
@@ -38,7 +38,7 @@ export async function embedDocument(
       const embedded = encode(vectors);
       await editRow(block, (row) =>
         row.embedding !== null && row.model === hash
-          ? row // the server has embedded the block meanwhile
+          ? row // keep the vectors that the server has already added
           : { ...row, model: hash, dims, embedding: embedded, updatedAt: now() },
       );
     }
@@ -49,8 +49,8 @@ export async function embedDocument(
 }
 
 /**
- * Embed texts. Return null if the embedder was replaced. Discard an embedder that fails, for instance out of
- * memory.
+ * Embed texts. Return null if the embedder was replaced during the call. If it failed for another reason, for instance
+ * because it ran out of memory, discard it and throw the error.
  */
 async function embedTexts(
   embedding: EmbeddingModel,
@@ -69,8 +69,8 @@ async function embedTexts(
 }
 
 /**
- * Return documents whose embedding was interrupted and whose complete text is on this device. While the
- * server is reachable, return only rejected documents, because the server embeds the others.
+ * Return the pending documents whose complete text is on this device. While the server is reachable, return only
+ * rejected documents, because the server embeds all others.
  */
 export async function documentsToEmbed(
   context: AccountContext,

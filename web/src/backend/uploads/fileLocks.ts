@@ -1,4 +1,7 @@
-/** Locks of the files that this tab processes. When a tab is closed, the browser gives its locks to the next tab. */
+/**
+ * Locks of the files that this tab processes. When a tab is closed, the browser gives its locks to tabs that wait for
+ * them.
+ */
 
 import { lockNames } from "../../lib/locks.ts";
 
@@ -20,7 +23,7 @@ export class FileLocks {
   /** Acquire the lock, waiting for other tabs. */
   async acquire(id: string): Promise<void> {
     if (this.#locks.has(id)) return;
-    // A second request of this tab would wait for the first.
+    // Reuse a pending request: a second request would wait until this tab releases the lock.
     const taking = this.#pending.get(id) ?? this.#request(id, {}).finally(() => this.#pending.delete(id));
     this.#pending.set(id, taking);
     await taking;
@@ -31,7 +34,7 @@ export class FileLocks {
     return this.#request(id, { ifAvailable: true });
   }
 
-  /** Release the lock and resolve when it is free. */
+  /** Release the lock. Resolve when another tab can acquire it. */
   async release(id: string): Promise<void> {
     const held = this.#locks.get(id);
     this.#locks.delete(id);

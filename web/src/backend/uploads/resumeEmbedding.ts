@@ -12,7 +12,7 @@ import { now, type AccountContext } from "../account/accountContext.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import type { UploadTasks } from "./uploadTasks.ts";
 
-/** Debounce interval for rejections, which arrive in batches. */
+/** Interval for collecting rejections before a check, because rejections arrive in batches. */
 const REJECTION_DEBOUNCE_MS = 500;
 
 export class EmbeddingResumer {
@@ -38,17 +38,20 @@ export class EmbeddingResumer {
     this.#holds = holds;
   }
 
-  /** Start resuming the embedding of documents that no upload, other tab or server embeds. */
+  /** Start to resume the embedding of documents that neither an upload, another tab nor the server is embedding. */
   start(): void {
     this.#canResume().subscribe(() => this.resumeAll());
   }
 
-  /** Queue a check for documents to resume. */
+  /** Queue a check for documents whose embedding can be resumed. */
   resumeAll(): void {
     this.#enqueue(() => this.#embedPending());
   }
 
-  /** Embed a document again. Skip it if another tab is embedding it, so that the queue does not wait. */
+  /**
+   * Embed a document again. Skip the document if another tab is embedding it, so that the queue does not wait for that
+   * tab.
+   */
   retry(documentId: string): void {
     this.#enqueue(async () => {
       const found = await this.#context.database.documents.findOne(documentId).exec();
@@ -57,14 +60,16 @@ export class EmbeddingResumer {
     });
   }
 
-  /** Stop embedding a document, which keeps its vectors so far. Return false if embedding was not running. */
+  /**
+   * Stop the resumed embedding of a document and keep the vectors so far. Return false if no such embedding is running.
+   */
   stop(documentId: string): boolean {
     const stop = this.#stops.get(documentId);
     stop?.abort();
     return stop !== undefined;
   }
 
-  /** Embed a document. Its text is stored already, so search by words finds it even after a failure. */
+  /** Embed a document. The document's text is already stored, so search by words finds it even if embedding fails. */
   async embed(taskId: string, documentId: string, signal: AbortSignal): Promise<EmbedOutcome | "failed"> {
     const tell = (done: number, of: number) => this.#tasks.update(taskId, { done, of });
     try {
@@ -72,7 +77,7 @@ export class EmbeddingResumer {
       const found = await this.#context.database.documents.findOne(documentId).exec();
       if (!found) this.#tasks.update(taskId, { stage: "cancelled", documentId: null });
       else {
-        // After `later`, embedding is resumed when the model is available.
+        // After `later`, the document stays pending, and embedding is resumed when the model is available.
         if (outcome !== "later") await editRow<DocumentDoc>(found, withReadyStatus);
         this.#tasks.update(taskId, { stage: "done" });
       }
@@ -87,7 +92,7 @@ export class EmbeddingResumer {
     }
   }
 
-  /** Emit when there may be documents to resume. */
+  /** Emit when there may be documents whose embedding can be resumed. */
   #canResume(): Observable<unknown> {
     const { isAway$ } = this.#sync;
     const refused$ = this.#context.database.documents.$.pipe(
@@ -109,18 +114,20 @@ export class EmbeddingResumer {
     const left = await documentsToEmbed(this.#context, !isAway(this.#sync.summary$.value.kind));
     for (const document of left) {
       if ((await this.#hasUpload(document)) || !(await this.#holds.tryAcquire(document.id))) continue;
-      if ((await this.#resume(document)) === "later") return; // the model is not available for the others either
+      if ((await this.#resume(document)) === "later") return; // no model for the remaining documents either
     }
   }
 
-  /** Return whether an upload embeds the document, or it failed or was cancelled and waits for the user. */
+  /**
+   * Return whether the document has an upload that is running, or that failed or was cancelled and waits for the user.
+   */
   async #hasUpload({ id }: DocumentDoc): Promise<boolean> {
     const stage = this.#tasks.find(id)?.stage;
     if (stage && stage !== "done") return true;
     return (await this.#context.device.files.get(id)) !== undefined;
   }
 
-  /** Embed a document whose lock is held. */
+  /** Embed a document whose lock this tab holds, then release the lock. */
   async #resume({ id, filename: name, size, originSessionId, chunkCount: of }: DocumentDoc) {
     const stop = new AbortController();
     this.#stops.set(id, stop);
@@ -133,13 +140,13 @@ export class EmbeddingResumer {
       return "stopped";
     } finally {
       this.#stops.delete(id);
-      await this.#holds.release(id); // the next task in the queue may need it
+      await this.#holds.release(id); // the next task in the queue may need this lock
     }
   }
 
   #enqueue(work: () => Promise<void>): void {
     const unlessClosed = async () => {
-      if (!this.#context.database.closed) await work(); // the app may have been closed meanwhile
+      if (!this.#context.database.closed) await work(); // the app may have been closed while `work` was queued
     };
     this.#queue = this.#queue.then(unlessClosed).catch((error: unknown) => console.error(error));
   }

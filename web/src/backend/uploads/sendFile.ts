@@ -7,7 +7,7 @@ import type { DocumentDoc } from "../../core/schema/rows.ts";
 
 interface UploadResponse {
   document: DocumentDoc;
-  /** Whether the server had the same bytes already and borrowed that document. */
+  /** Whether the server already had a document with the same bytes and borrowed it for the session. */
   existing: boolean;
 }
 
@@ -61,7 +61,10 @@ function postForm(
   });
 }
 
-/** Return the response, or throw the server's error. A proxy's response counts as unreachable. */
+/**
+ * Return the response, or throw the server's error. If a proxy sent the response, throw a plain Error, as if the server
+ * were unreachable.
+ */
 function parseResponse(status: number, answer: unknown, retryAfter: string | null): UploadResponse {
   const { document, code, detail } = (answer ?? {}) as Partial<UploadResponse> & {
     code?: unknown;

@@ -17,8 +17,8 @@ type FileFacts = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCo
 type WireChunk = VectorEmbeddingDoc["chunks"][number];
 
 /**
- * Store a document under the id of its file, so that a repeated attempt creates no second one. Rows of an earlier attempt, or
- * of the server, stay. If `signal` aborts, the caller deletes what was stored.
+ * Store a document under the id of its file, so that a repeated attempt creates no second document. Rows that an
+ * earlier attempt or the server has stored are kept. If `signal` aborts, the caller deletes the rows that were stored.
  */
 export async function storeText(
   context: AccountContext,
@@ -34,7 +34,7 @@ export async function storeText(
   const counted = chunks.map((one, at) => toStoredChunk(one, tokens[at]!));
   let isNew = false;
   try {
-    // The document comes first: blocks without one would be invisible and could not be deleted.
+    // Insert the document first: blocks without a document would be invisible and could not be deleted.
     isNew = (await insertAbsent(documents, [newDocument(context, file, about, chunks.length)])) > 0;
     const existing = isNew ? null : await documents.findOne(file.id).exec();
     if (existing) await editRow<DocumentDoc>(existing, (row) => withReadText(row, about, chunks.length));
@@ -46,7 +46,10 @@ export async function storeText(
   }
 }
 
-/** Return the first fields of a row. `createdAt` is when the file was added, so that a later "forget everything" applies. */
+/**
+ * Return the fields that every new row starts with. `createdAt` is the time when the user added the file, so that a
+ * later "forget everything" deletes the row.
+ */
 function newUploadedRow(context: AccountContext, { addedAt }: WaitingFile, id: string) {
   return { id, createdAt: addedAt, updatedAt: context.creationTime() };
 }
@@ -72,7 +75,10 @@ function newDocument(
   };
 }
 
-/** Reset a failed document to pending, as the server does for a repeated upload. */
+/**
+ * Update a document for its newly parsed file. A failed document becomes pending, as on the server after a repeated
+ * upload.
+ */
 function withReadText(
   { statusDetail: _, ...row }: DocumentDoc,
   about: FileFacts,
@@ -97,7 +103,7 @@ function newBlocks(
   }));
 }
 
-/** Count tokens with the model, or estimate four characters per token. */
+/** Return the token count of each chunk. If the model is not available, estimate four characters per token. */
 async function countTokens(embedding: EmbeddingModel, chunks: readonly Chunk[]): Promise<number[]> {
   const embedder = await embedding.embedderIfDownloaded();
   const texts = chunks.map(({ text }) => text);

@@ -1,7 +1,6 @@
 /**
- * Turn files into documents. The server parses a file if it is reachable, otherwise this device does. The
- * file stays on this device until its text is stored, so that neither a closed page nor a failing server
- * loses the file.
+ * Turn files into documents. The server parses a file if it is reachable, otherwise this device does. The file stays on
+ * this device until its text is stored, so that it survives a closed page and a failing server.
  *
  *   waiting ──▶ sending ──▶ reading ──▶ embedding ──▶ done
  *      │           │           │            │
@@ -35,12 +34,15 @@ import { sendFile } from "./sendFile.ts";
 import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UploadTasks } from "./uploadTasks.ts";
 
-/** Time limit for picking up files of closed tabs. After it, another tab is assumed to process them. */
+/** Time limit for picking up the files of closed tabs. After it, another tab is assumed to process these files. */
 const OTHERS_MS = 2_000;
 /** Error codes of account limits. The file itself is valid, so this device parses it and stores the text. */
 const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
-/** Load the modules that chunk and store text. They are loaded soon after the app has opened. */
+/**
+ * Load the modules that chunk and store text. They are first loaded when the app opens, while the network is likely to
+ * work.
+ */
 const storing = () =>
   loadModule(Promise.all([import("../../core/documents/chunking.ts"), import("./storeDocument.ts")]));
 
@@ -54,18 +56,19 @@ export class UploadQueue {
   readonly #begin: (sessionId: string) => Promise<unknown>;
   readonly #retries = new RetrySchedule();
   /**
-   * Locks of files. Each is held from storing the file on this device until it is a document or has failed.
+   * Locks of files. A lock is held from before its file is stored on this device until the file is a document or is
+   * removed.
    */
   readonly #locks = new FileLocks();
   readonly #stops = new Map<string, AbortController>();
   /** Failed files by id, which can be retried while the page is open. */
   readonly #failed = new Map<string, WaitingFile>();
-  /** Number of calls of `cancelWaiting`. A change tells `add` to stop adding files. */
+  /** Number of calls of `cancelWaiting`. When it increases, running calls of `add` stop adding files. */
   #halts = 0;
   #queue: Promise<void> = Promise.resolve();
   #adding: Promise<unknown> = Promise.resolve();
 
-  /** Create the queue. `begin` creates the session of a file if it does not exist. */
+  /** Create the queue. `begin` creates the session of a file if the session does not exist. */
   constructor(
     context: AccountContext,
     sync: SyncCoordinator,
@@ -86,7 +89,7 @@ export class UploadQueue {
     context.forgotten$.subscribe((moment) => void this.#dropForgotten(moment));
   }
 
-  /** Add files after the ones added before. Resolve when all files are stored on this device. */
+  /** Add files, after the files of earlier calls. Resolve when each file is stored on this device or has failed. */
   add(files: readonly File[], sessionId: string | null): Promise<void> {
     const halts = this.#halts;
     const adding = this.#adding.then(async () => {
@@ -96,12 +99,12 @@ export class UploadQueue {
     return adding;
   }
 
-  /** Return a promise that resolves when each file that was added so far is a task. */
+  /** Return a promise that resolves when each file that was added so far has a task. */
   readonly filesAdded = (): Promise<unknown> => this.#adding;
 
   /**
-   * Process the files of closed tabs, in one tab at a time. Resolve when each file is a task, or when another
-   * tab is assumed to process them.
+   * Process the files of closed tabs; only one tab at a time does this. Resolve when each of these files has a task, or
+   * when another tab is assumed to process them.
    */
   resume(): Promise<void> {
     const { account, device } = this.#context;
@@ -112,7 +115,7 @@ export class UploadQueue {
           void Promise.all(ids.map((id) => this.#takeUp(id))).then(() => resolve());
         });
         this.#finishing.start();
-        await new Promise(() => {}); // until this tab is closed
+        await new Promise(() => {}); // hold the lock until this tab is closed
       });
     });
   }
@@ -128,12 +131,15 @@ export class UploadQueue {
     await this.#context.device.files.delete(id);
     if (!this.#stops.has(id)) this.#locks.release(id); // a running task releases its lock when it stops
     if (isOther) return;
-    // The task's document may exist, or arrive from a server that has stored it already.
+    // Delete the task's document, which may already exist on this device or still arrive from the server.
     const arrived = this.#context.database.documents.findOne(id).$.pipe(first((row) => row !== null));
     arrived.subscribe(() => void deleteDocuments(this.#context, [id]));
   }
 
-  /** Cancel all waiting files, including those still being added. Running tasks and files added later continue. */
+  /**
+   * Cancel all waiting files, including those still being added. Running tasks, and files that are added later,
+   * continue.
+   */
   async cancelWaiting(): Promise<void> {
     this.#halts++;
     await this.#adding;
@@ -167,7 +173,7 @@ export class UploadQueue {
   async #keep(file: WaitingFile): Promise<void> {
     try {
       if (file.sessionId) await this.#begin(file.sessionId);
-      await this.#locks.acquire(file.id); // before another tab sees the file
+      await this.#locks.acquire(file.id); // acquired before another tab can see the file
       await this.#context.device.files.put(file);
     } catch (error) {
       this.#locks.release(file.id);
@@ -179,7 +185,7 @@ export class UploadQueue {
   }
 
   /**
-   * Mark a task as failed. `kept`: a part of its document is stored, so the file stays for the next attempt.
+   * Mark a task as failed. `kept` means that a part of its document is stored, so the file stays for the next attempt.
    */
   #fail(file: WaitingFile, error: unknown, kept = false): void {
     this.#tell(file.id, failed(error, kept));
@@ -187,14 +193,14 @@ export class UploadQueue {
     if (task && mayRetry(task)) this.#failed.set(file.id, file);
   }
 
-  /** Process the file of another tab once its lock is free. */
+  /** Process a file that another tab stored, once the file's lock is free. */
   async #takeUp(id: string): Promise<void> {
     if (this.#locks.has(id)) return;
     await this.#locks.acquire(id);
     const file = await this.#context.device.files.get(id);
     if (file) return this.#enqueue(file);
     this.#locks.release(id);
-    // The other tab may have been closed after storing the text and before embedding it.
+    // The other tab may have been closed after it stored the text and before it embedded the text.
     this.#finishing.resumeAll();
   }
 
@@ -224,7 +230,8 @@ export class UploadQueue {
       void this.#locks.release(id);
     }
     for (const task of this.tasks$.value) {
-      const isFile = !isFinished(task) && task.stage !== "embedding"; // embedding ends when its rows are deleted
+      // Tasks that are embedding need no cancellation: they end when their rows are deleted.
+      const isFile = !isFinished(task) && task.stage !== "embedding";
       if (isFile && !(await this.#context.device.files.get(task.id))) await this.cancel(task.id);
     }
   }
@@ -238,7 +245,7 @@ export class UploadQueue {
     if (file) await this.#keep(file);
   }
 
-  /** Retry everything that failed and can be retried. */
+  /** Retry all failed tasks that can be retried. */
   async retryAll(): Promise<void> {
     for (const task of this.tasks$.value) if (canTryAgain(task)) await this.retry(task.id);
   }
@@ -261,14 +268,15 @@ export class UploadQueue {
       this.#retries.cancel(file.id);
       await this.#context.device.files.delete(file.id);
     } catch (error) {
-      if (this.#context.database.closed) return; // the app was closed: the file is processed at the next start
+      if (this.#context.database.closed) return; // the app was closed; it processes the file when it is opened again
       this.#retries.cancel(file.id);
       const half = await this.#context.database.documents.findOne(file.id).exec();
-      left = !signal.aborted && half !== null; // the next attempt or start continues the stored part
+      // Keep the file if a part of its document is stored, so that the next attempt can complete the document.
+      left = !signal.aborted && half !== null;
       if (!signal.aborted) this.#fail(file, error, left);
       else {
         this.#tell(file.id, { stage: "cancelled" });
-        await deleteDocuments(this.#context, [file.id]); // the part that was stored before the cancellation
+        await deleteDocuments(this.#context, [file.id]); // delete the part that was stored before the cancellation
       }
       if (!left) await this.#context.device.files.delete(file.id);
     } finally {
@@ -278,8 +286,8 @@ export class UploadQueue {
   }
 
   /**
-   * Process a file. Return true if the file must stay: only the server can parse it, or the parser could not
-   * be loaded.
+   * Process a file. Return true if the file must stay on this device: only the server can parse it, or the parser could
+   * not be loaded.
    */
   async #stored(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
     const isLive = this.#sync.summary$.value.kind === "live";
@@ -294,14 +302,17 @@ export class UploadQueue {
     }
   }
 
-  /** Detach a file from a session that was deleted meanwhile. */
+  /** Return the file, without its session if the session has been deleted since the file was added. */
   async #lent(file: WaitingFile): Promise<WaitingFile> {
     const { sessionId } = file;
     const isThere = !sessionId || (await this.#context.database.sessions.findOne(sessionId).exec());
     return isThere ? file : { ...file, sessionId: null };
   }
 
-  /** Send a file. Return false to parse it here: the server is unreachable or full, or does not know the session. */
+  /**
+   * Send a file to the server. Return false if this device must parse the file: the server is unreachable, has no room
+   * for it or does not have the session yet.
+   */
   async #byServer(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
     const of = file.content.size;
     const onBytes = (done: number) =>
@@ -313,7 +324,8 @@ export class UploadQueue {
       if (document.status === "pending") {
         watchServerEmbedding(this.#context, this.#sync, this.#tasks, file.id, document);
       } else {
-        // Not if the document comes from an earlier attempt of this file whose response was lost.
+        // The document does not count as existing if an earlier attempt with this file created it and only the response
+        // was lost.
         const lent = existing && document.id !== file.id;
         this.#tell(file.id, { stage: "done", documentId: document.id, existing: lent });
       }
@@ -323,9 +335,9 @@ export class UploadQueue {
       if (
         error instanceof ApiError &&
         error.status < 500 &&
-        error.status !== 401 && // signed out: the text is synced later
+        error.status !== 401 && // signed out: parse the file here and sync the text later
         error.status !== 429 &&
-        !(error.status === 404 && file.sessionId) && // the session is not synced yet
+        !(error.status === 404 && file.sessionId) && // parse the file here, because its session is not synced yet
         !NO_ROOM.has(error.code)
       ) {
         throw error;
@@ -341,7 +353,7 @@ export class UploadQueue {
     const contentHash = await sha256(bytes);
     const same = await this.#context.database.documents.findOne({ selector: { contentHash } }).exec();
     const documentId = same?.id ?? file.id;
-    const isOther = documentId !== file.id; // the same id belongs to an earlier, interrupted attempt
+    const isOther = documentId !== file.id; // an equal id means an earlier, interrupted attempt with this file
     if (isOther && file.sessionId) await borrow(this.#context, documentId, file.sessionId);
     // The text of a ready document is complete or arrives by the sync. A failed document is parsed again.
     const isHere = same?.status === "pending" && (await isWhole(this.#context, same));
@@ -352,7 +364,7 @@ export class UploadQueue {
     }
     const of = whole?.chunkCount ?? (await this.#read(file, bytes, contentHash, documentId, signal));
     this.#tell(file.id, { stage: "embedding", documentId, done: 0, of });
-    await this.#context.device.files.delete(file.id); // its text is stored
+    await this.#context.device.files.delete(file.id); // no longer needed, because the text is stored
     await this.#finishing.embed(file.id, documentId, signal);
   }
 

@@ -25,7 +25,7 @@ export class UploadTasks {
     this.list$.next([...this.list$.value.filter(({ id }) => id !== file.id), task]);
   }
 
-  /** Update a task. A cancelled task stays cancelled. */
+  /** Update a task. A cancelled task stays unchanged. */
   update(id: string, change: Partial<Task>): void {
     const told = (task: Task) =>
       task.id === id && task.stage !== "cancelled" ? { ...task, ...change } : task;

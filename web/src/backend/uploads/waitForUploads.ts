@@ -21,19 +21,22 @@ import type { AccountContext } from "../account/accountContext.ts";
 
 export interface IncomingFiles {
   tasks$: BehaviorSubject<Task[]>;
-  /** Return a promise that resolves when each file that was added so far is a task. */
+  /** Return a promise that resolves when each file that was added so far has a task. */
   filesAdded(): Promise<unknown>;
 }
 
 /**
- * Time without progress after which the wait for an upload ends. The server reports none while it parses.
+ * Time without progress after which the wait for uploads ends. It is long, because the server reports no progress while
+ * it parses a file.
  */
 const UPLOAD_TIMEOUT_MS = 300_000;
-/** Time limit for text that the server has parsed, which arrives by the sync. */
+/** Time limit for the sync to deliver text that the server has parsed. */
 const SYNC_TIMEOUT_MS = 10_000;
+
 /**
- * Wait until no file of the session is being processed, or until `skip` aborts. Return the files whose text is not
- * complete on this device. `onPending` gets the names of the unfinished files.
+ * Wait until no file of the session is being processed, until the files make no progress for `timeoutMs`, or until
+ * `skip` aborts. Return the tasks whose text is not complete on this device. `onPending` gets the names of the
+ * unfinished files.
  */
 export async function waitForUploads(
   context: AccountContext,
@@ -69,14 +72,14 @@ function waitForText({ database }: AccountContext, tasks: Task[], sessionId: str
   const unsynced$ = merge(database.documents.eventBulks$, database.vectorEmbeddings.eventBulks$).pipe(
     takeUntil(timer(SYNC_TIMEOUT_MS)),
     takeUntil(whenAborted(skip)),
-    startWith(null), // check at least once
+    startWith(null), // check at least once, even without an event
     concatMap(() => notSynced(database, tasks, sessionId)),
     takeWhile((unsynced) => unsynced.length > 0, true),
   );
   return lastValueFrom(unsynced$);
 }
 
-/** Return the tasks whose text has not arrived in the session. */
+/** Return the tasks whose document the session has not borrowed or whose text is not complete on this device. */
 async function notSynced(
   database: AccountDatabase,
   tasks: readonly Task[],

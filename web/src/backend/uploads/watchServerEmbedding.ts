@@ -17,10 +17,10 @@ export function watchServerEmbedding(
 ): void {
   tasks.update(taskId, { stage: "embedding", documentId, done: 0, of: chunkCount });
   const row$ = context.database.documents.findOne(documentId).$.pipe(
-    skipWhile((row) => row === null), // the row arrives by the sync
+    skipWhile((row) => row === null), // wait until the sync delivers the row
     first((row) => row?.status !== "pending"),
   );
-  // A document that is deleted before its row arrives causes no event, so check at each sync status.
+  // If the document is deleted before its row arrives here, there is no event for it. So check after each sync status.
   const gone$ = merge(
     context.forgotten$.pipe(filter((moment) => createdAt < moment)),
     sync.summary$.pipe(
