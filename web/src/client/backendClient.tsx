@@ -27,13 +27,12 @@ const worker = new Worker(new URL("../backendWorker.ts", import.meta.url), { typ
 export const signInApi: Remote<SignInApi> = wrap<SignInApi>(worker);
 
 /**
- * Promise that rejects when the worker cannot be loaded or started. Calls to the worker would wait forever
- * then.
+ * Promise that rejects when the worker cannot be loaded or started. Without a worker, calls to it would wait forever.
  */
 export const workerFailure = new Promise<never>((_, reject) => {
   worker.addEventListener("error", ({ message }) => reject(new Error(message)), { once: true });
 });
-workerFailure.catch(() => {}); // reported by the caller that awaits it
+workerFailure.catch(() => {}); // the caller that awaits the promise reports the error
 
 export interface OpenAccount {
   api: RemoteAccountApi;
@@ -51,17 +50,19 @@ export function useAccountApi(): OpenAccount {
 }
 
 /**
- * Function that subscribes. Comlink does not type a proxied function, such as the returned unsubscribe, as
- * async.
+ * Function that subscribes a listener and returns a promise of the unsubscribe function. The return type is `unknown`,
+ * because Comlink does not type a returned proxied function as async.
  */
 type Subscribe<T> = (listener: ((value: T) => void) & ProxyMarked) => unknown;
 
-/** Return the last value of a subscription, or undefined before the first. Another `key` is another subscription. */
+/**
+ * Return the last value of a subscription, or undefined before the first value. A new `key` starts a new subscription.
+ */
 export function useSubscription<T>(subscribe: Subscribe<T>, key: string): T | undefined {
   return usePatchedSubscription<T, T>(subscribe, key, (_, value) => value);
 }
 
-/** Return the last value of a subscription that sends patches, or undefined before the first. */
+/** Return the value that the patches of a subscription have produced so far, or undefined before the first patch. */
 function usePatchedSubscription<Value, Patch>(
   subscribe: Subscribe<Patch>,
   key: string,
@@ -80,7 +81,7 @@ function usePatchedSubscription<Value, Patch>(
       isActive = false;
       void unsubscribe.then((stop) => stop());
     };
-    // `subscribe` is a new function at each render; `key` changes when the subscription does.
+    // `subscribe` is a new function at each render, so only a change of `key` may start a new subscription.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [key]);
   return latest?.key === key ? latest.value : undefined;
@@ -88,7 +89,10 @@ function usePatchedSubscription<Value, Patch>(
 
 const NONE: never[] = [];
 
-/** Return the rows of a collection that match a Mango query. */
+/**
+ * Return the rows of a collection that match a Mango query, or undefined until they are read. After "forget everything"
+ * there are none.
+ */
 export function useRows<Name extends keyof Collections>(
   name: Name,
   query: object = {},
@@ -135,7 +139,7 @@ export function useUploads(): Task[] | undefined {
   return useSubscription((listener) => api.watchUploads(listener), "uploads");
 }
 
-/** Return the progress of the documents that the server embeds, by id. */
+/** Map the ids of documents that the server embeds to their progress. */
 export function useServerEmbedding(): Record<string, Progress> | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchEmbedding(listener), "embedding");

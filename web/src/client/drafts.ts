@@ -1,4 +1,7 @@
-/** The unsent texts of an account: in memory, because a form shows its draft at once, and in IndexedDB. */
+/**
+ * The unsent texts of an account. They are stored in IndexedDB, and also kept in memory, so that a form can show its
+ * draft at once.
+ */
 
 import { channelNames } from "../lib/locks.ts";
 import { DraftDatabase, type Draft } from "../storage/draftDatabase.ts";
@@ -79,7 +82,7 @@ export class Drafts {
   }
 }
 
-/** Remove the drafts that an earlier version stored for an account that is removed from this device. */
+/** Remove drafts of an account that an earlier version of the app stored in Local Storage. */
 export function removeOldDrafts(userId: string): void {
   for (const key of Object.keys(localStorage)) {
     if (key.startsWith(oldPrefixOf(userId))) localStorage.removeItem(key);

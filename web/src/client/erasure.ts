@@ -1,7 +1,7 @@
 import { SharedState, useSharedState } from "./sharedState.ts";
 
 /**
- * Whether the server has erased the account. If true, no rows are shown, even if some are still on the
+ * Whether the server has erased the account's data. If true, the page shows no rows, even if some are still on this
  * device.
  */
 const isForgotten = new SharedState(false);

@@ -1,4 +1,4 @@
-/** State of the page that several components show. It is neither stored in a row nor known to the worker. */
+/** State of the page that several components show. It is neither stored in a row nor sent to the worker. */
 
 import { useSyncExternalStore } from "react";
 

@@ -1,6 +1,6 @@
 /**
- * Errors of the app itself. A worker transfers only the name and message of an error, so the message is the
- * code.
+ * Errors of the app itself. A worker transfers only the name and message of an error, so the message of these errors is
+ * their code.
  */
 
 export type Code =

@@ -7,12 +7,15 @@ import { sleep } from "./sleep.ts";
 const FIRST_DELAY_MS = 5_000;
 const MAX_DELAY_MS = 600_000;
 
-/** Return the delay before the next attempt: doubled after each failure, at least Retry-After, at most ten minutes. */
+/**
+ * Return the delay before the next attempt. It doubles after each failure, and is at least Retry-After and at most ten
+ * minutes.
+ */
 export function retryDelayMs(failures: number, retryAfterS = 0): number {
   return Math.min(MAX_DELAY_MS, Math.max(FIRST_DELAY_MS * 2 ** failures, retryAfterS * 1000));
 }
 
-/** Schedules retries by id (of a file or a question), with growing delays. */
+/** Schedules retries with growing delays. The id of a retry is that of a file or a question. */
 export class RetrySchedule {
   readonly #failures = new Map<string, number>();
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
@@ -29,7 +32,7 @@ export class RetrySchedule {
     return this.#timers.has(id);
   }
 
-  /** Drop a scheduled retry and start over with the shortest delay. */
+  /** Cancel a scheduled retry. The next retry starts again with the shortest delay. */
   cancel(id: string): void {
     clearTimeout(this.#timers.get(id));
     this.#timers.delete(id);
@@ -41,7 +44,7 @@ const MAX_RETRY_AFTER_S = 300;
 
 /** The Retry-After of a server, shared by all requests of the sync. */
 export class RetryAfter {
-  #until = 0; // monotonic clock
+  #until = 0; // a time of `performance.now()`, which changes of the system clock do not affect
 
   /** Respect the Retry-After of an error, if it has one, for at most five minutes. */
   record(error: unknown): void {
@@ -62,8 +65,8 @@ export class RetryAfter {
 const MAX_TOTAL_S = 60;
 const DEFAULT_WAIT_S = 5;
 /**
- * Codes that mean that the account, the server or the LLM endpoint is busy. Retries do not wait for a
- * stopping server.
+ * Codes of errors that mean that the account, the server or the LLM endpoint is busy. A stopping server is not among
+ * them, so that no retry waits for it.
  */
 const BUSY_CODES = ["RATE_LIMITED", "BUSY", "ASSISTANT_BUSY"];
 
@@ -73,9 +76,9 @@ export function isTemporary(error: unknown): error is ApiError {
 }
 
 /**
- * Retry `work` after the delay that each temporary error specifies, as long as the total delay is at most
- * `maxTotalS`. Throw the last error after that, or when `signal` aborts a delay. `onWait` gets the seconds of
- * each delay when it starts, and 0 when it ends.
+ * Retry `work` after the delay that each temporary error specifies. Throw the last error when the total delay would
+ * exceed `maxTotalS`, or when `signal` aborts a delay. `onWait` gets the seconds of each delay when it starts, and 0
+ * when it ends.
  */
 export async function retryWhileBusy<T>(
   work: () => Promise<T>,
@@ -103,8 +106,8 @@ const STATE_DEBOUNCE_MS = 150;
 const ROWS_DEBOUNCE_MS = 500;
 
 /**
- * Call `update` soon after the state changes, and at most twice a second while rows change. Only one call runs at a
- * time; changes during a call cause one more.
+ * Return an observable that calls `update` while it is subscribed: soon after the state changes, and at most twice a
+ * second while rows change. Only one call runs at a time; changes during a call cause one more call.
  */
 export function throttledUpdates(
   state$: Observable<unknown>,

@@ -5,7 +5,7 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return byte;
 });
 
-/** Return the CRC-32 of data; `before` is the checksum of the data that precedes it. */
+/** Return the CRC-32 of data that arrives in pieces; `before` is the result for the preceding pieces. */
 export function crc32(data: Uint8Array, before = 0): number {
   let sum = ~before;
   for (const byte of data) sum = TABLE[(sum ^ byte) & 0xff]! ^ (sum >>> 8);

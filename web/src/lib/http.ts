@@ -5,13 +5,13 @@ import { IDLE_TIMEOUT_MS, withIdleTimeout } from "./idleTimeout.ts";
 export interface Server {
   /** Origin, such as `https://docs.example.org`. Empty in the app, because the server also serves the app. */
   readonly base: string;
-  /** Extra headers, for clients that authenticate with a token instead of the cookie. */
+  /** Extra headers, for instance the account of the requests, or a token instead of the cookie. */
   readonly headers?: Record<string, string>;
 }
 
 /**
- * Server for requests as the cookie's account, whichever that is. Requests of one account use
- * `AccountContext.server`.
+ * Server for requests of any account: the cookie determines the account. Use `AccountContext.server` for requests of
+ * the open account.
  */
 export const ANY_ACCOUNT: Server = { base: "" };
 
@@ -36,7 +36,7 @@ export async function openResponse(server: Server, path: string, init: RequestIn
   return response;
 }
 
-/** Send a request whose response has no body of interest. */
+/** Send a request whose response body the caller does not read. */
 export function sendRequest(server: Server, path: string, init: RequestInit = {}): Promise<Response> {
   return withIdleTimeout(IDLE_TIMEOUT_MS, init.signal, (signal) =>
     openResponse(server, path, { ...init, signal }),
@@ -73,12 +73,14 @@ function parseJson<T>(text: string): T {
   }
 }
 
-/** Return the error for a response that is not the server's: a captive portal or a proxy answered. */
+/** Return the error for a response from a captive portal or a proxy instead of the server. */
 export function notOurServer(cause?: unknown): Error {
   return unreachable("The response did not come from the server.", cause);
 }
 
-/** Rename the TypeError of a failed fetch, because a bug in the app is a TypeError, too. */
+/**
+ * Replace the TypeError of a failed fetch by an error with another name, because a bug in the app is a TypeError, too.
+ */
 function asUnreachable(error: unknown): never {
   throw error instanceof TypeError ? unreachable(error.message, error) : error;
 }
@@ -87,7 +89,7 @@ function unreachable(message: string, cause: unknown): Error {
   return Object.assign(new Error(message, { cause }), { name: "Unreachable" });
 }
 
-/** Error code of a server that rejects a newer app. This error is not a sign of load. */
+/** Error code of a server that is too old for this app. The error does not mean that the server is busy. */
 export const TOO_NEW = "TOO_NEW";
 
 /** Return whether the server, or a proxy in front of it, is overloaded and sends Retry-After. */
@@ -96,7 +98,7 @@ export function isBusy(error: unknown): error is ApiError & { retryAfterS: numbe
   return [429, 503].includes(error.status) && error.code !== TOO_NEW;
 }
 
-/** Error code for an error response that is not in the server's format, because a proxy sent it. */
+/** Error code for an error response without a code of the server, for instance from a proxy. */
 export const UNKNOWN_CODE = "ERROR";
 
 async function toApiError(response: Response): Promise<ApiError> {

@@ -1,16 +1,16 @@
 /**
- * Timeouts for requests that stop making progress, as behind a captive portal. Slow requests may take any
+ * Timeouts for requests that stop making progress, for instance behind a captive portal. A slow request may take any
  * time.
  */
 
-/** Default idle timeout. A reachable server is never silent for longer. */
+/** Default idle timeout. Requests during which the server may be silent for longer pass a longer timeout. */
 export const IDLE_TIMEOUT_MS = 30_000;
 /** Idle timeout of event streams, in which the server sends a comment every 15 s. */
 export const STREAM_IDLE_TIMEOUT_MS = 40_000;
 
 /**
- * Run `work` with a signal that aborts after `timeoutMs` without progress, or with `signal`. `work` calls `resetTimer`
- * at each sign of progress, optionally with another timeout for the next step.
+ * Run `work` with a signal that aborts after `timeoutMs` without progress, or when `signal` aborts. `work` calls
+ * `resetTimer` at each sign of progress, optionally with another timeout for the next step.
  */
 export async function withIdleTimeout<T>(
   timeoutMs: number,

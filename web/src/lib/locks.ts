@@ -1,19 +1,19 @@
 /**
- * Names of all Web Locks and BroadcastChannels. Tabs with different app versions share them: do not change a
- * name.
+ * Names of all Web Locks and BroadcastChannels. Tabs with different app versions share these names, so a name must not
+ * change.
  */
 
 export const lockNames = {
   /**
-   * Lock of an account: shared by each tab that has the account open, exclusive to migrate or remove its
-   * rows.
+   * Lock of an account. Each tab that has the account open holds it in shared mode. A migration or removal of the
+   * account's rows holds it in exclusive mode.
    */
   account: (userId: string) => `vademecum-account-${userId}`,
   /** Lock that is held while the rows of an account are opened. */
   opening: (userId: string) => `vademecum-opening-${userId}`,
   /** Lock of the tab that syncs the account. */
   sync: (userId: string) => `vademecum-sync-${userId}`,
-  /** Lock of the tab that picks up the files of closed tabs. */
+  /** Lock of the tab that processes the files of closed tabs. */
   files: (userId: string) => `vademecum-files-${userId}`,
   /** Lock of the tab that processes a file or embeds a document. */
   file: (id: string) => `vademecum-file-${id}`,
@@ -25,11 +25,11 @@ export const lockNames = {
   unansweredQuestions: (userId: string) => `vademecum-asked-${userId}`,
   /** Lock that a tab holds as long as the tab is open. */
   tab: (id: string) => `vademecum-tab-${id}`,
-  /** Lock of a page that erases an account. The page also removes the account from this device. */
+  /** Lock of a page that runs "forget everything". The page also removes the account from this device. */
   forgetting: (userId: string) => `vademecum-forgetting-${userId}`,
   /**
-   * Lock of a model (its folder URL), shared while a worker uses it, or of the download of a file (its
-   * SHA-256).
+   * Lock with two uses. With a model's folder URL as key, each worker that uses the model holds it in shared mode. With
+   * a file's SHA-256 as key, a worker holds it while it loads the file.
    */
   model: (key: string) => `vademecum-models ${key}`,
 };
@@ -41,13 +41,13 @@ export const channelNames = {
   reload: (userId: string) => `vademecum-asked-${userId}`,
   /** Channel for changes of drafts. */
   drafts: (userId: string) => `vademecum-drafts-${userId}`,
-  /** Channel for the path that all tabs open when a tab signs out or removes the account. */
+  /** Channel that tells all tabs to open a path, after one tab signed out or removed the account. */
   signOut: "vademecum-leaving",
 };
 
 /**
- * Messages on `channelNames.reload` that ask hidden pages, or all pages, to reload for the erasure of deleted
- * text.
+ * Messages on `channelNames.reload` that ask pages to reload, so that deleted text can be erased: the first message
+ * asks hidden pages, the second asks all pages.
  */
 export const [REQUEST_ERASURE, REQUEST_ERASURE_NOW] = ["erase", "erase now"] as const;
 

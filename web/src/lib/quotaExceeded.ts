@@ -1,8 +1,8 @@
-/** Return whether a write failed because the disk, or the browser's quota, is full. */
+/** Return whether a write failed because the disk is full or the browser's quota is used up. */
 export function isQuotaExceeded(error: unknown): boolean {
   if (typeof error !== "object" || error === null) return false;
   const { name, message, inner, cause, rxdb, parameters } = error as Record<string, any>;
-  // The message of an RxDB error contains the written rows, so user text could match.
+  // Do not search the message of an RxDB error: it contains the written rows, so the user's text could match.
   if (rxdb) return [parameters?.writeError, ...(parameters?.errors ?? [])].some(hasQuotaName);
   // Dexie wraps the browser's error in several ways.
   return (

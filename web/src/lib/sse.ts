@@ -1,4 +1,4 @@
-/** Server-sent events from text that arrives in chunks. */
+/** Parse server-sent events from text that arrives in pieces. */
 
 import { createParser } from "eventsource-parser";
 
@@ -14,7 +14,7 @@ export class SseParser {
     onEvent: ({ event = "message", data }) => void this.#events.push({ event, data }),
   });
 
-  /** Return the events that this chunk completes. */
+  /** Return the events that this piece of text completes. */
   feed(chunk: string): ServerEvent[] {
     this.#parser.feed(chunk);
     return this.#events.splice(0);

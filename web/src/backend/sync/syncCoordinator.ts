@@ -180,7 +180,7 @@ export class SyncCoordinator {
     if (counted && kind === "live" && sum(waitingOf()) === 0 && !this.#replicator!.active$.value) {
       syncedAt = now();
       const { account, device } = this.#context;
-      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // publish even if the disk is full
+      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // a full disk must not stop this
     }
     this.summary$.next({ kind, waiting: sum(waitingOf()), waitingOf: waitingOf(), syncedAt });
     this.#publishSummary();

@@ -14,7 +14,7 @@ export const KINDS = [
 export type ObservationKind = (typeof KINDS)[number];
 
 /**
- * A row of `GET /v1/observations`. Repeats of an action within an agent session share one row, whose
+ * A row of `GET /v1/observations`. If an agent repeats an action within a session, all repeats share one row, and
  * `createdAt` is the time of the first.
  */
 export interface Observation {
@@ -25,7 +25,7 @@ export interface Observation {
   agentSession: string;
   kind: ObservationKind;
   content: string;
-  /** Number of times that the agent repeated this action in its session, including the first. */
+  /** Number of times that the agent performed this action in its session. */
   count: number;
   pinned: boolean;
   /** Number of secrets that the server redacted before storing the row. */

@@ -1,6 +1,6 @@
 /**
- * Convert a stored answer for display. The memory section of a quotation answer (see memorySection.ts) stores
- * "session", the term in prompts, where users read "conversation".
+ * Convert a stored answer for display. The memory section of a quotation answer (see memorySection.ts) contains the
+ * word "session", as prompts do; users see "conversation" instead.
  */
 
 import { QUOTES } from "./citation.ts";

@@ -2,8 +2,8 @@ import { QUOTES } from "./citation.ts";
 import type { EpisodeDoc } from "../schema/rows.ts";
 
 /**
- * Return the priority of an answer. An answer is replaced by one of the same or a higher priority. From high
- * to low: a complete model answer, a partial one, quotations, no answer.
+ * Return the priority of an answer. Only an answer of the same or a higher priority replaces it. From high to low: a
+ * complete model answer, a partial one, quotations, no answer.
  */
 export function answerPriority({
   aiResponse,

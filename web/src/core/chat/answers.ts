@@ -1,7 +1,8 @@
 /**
- * Which answers a language model may read. Quotation answers repeat documents that another session may not have borrowed,
- * and "not found" answers say nothing: their user finds both by search, but they enter no prompt. Mirrors
- * server/vademecum/model/chat/answers.py; shared cases: tests/conformance/answers.json.
+ * Decide which answers enter prompts. Quotation answers do not, because they repeat documents that another session may
+ * not have borrowed. "Not found" answers do not, because they contain no information. This module mirrors
+ * server/vademecum/model/chat/answers.py, which explains the rules; both are tested with
+ * tests/conformance/answers.json.
  */
 
 import { QUOTES } from "./citation.ts";

@@ -6,7 +6,7 @@
 type Draft = { aiResponse: string };
 export type AnswerDrafts<D extends Draft> = Readonly<Record<string, D>>;
 
-/** The changed fields of a draft. `appended` continues its text. */
+/** The changed fields of a draft. `appended` is the new text at the end of its answer. */
 type Patch<D extends Draft> = Partial<D> & { appended?: string };
 
 /** Patches by draft id. Null means that the draft was removed. */

@@ -1,6 +1,6 @@
 /**
- * Select the facts that are relevant to a question. The twin of server/vademecum/model/chat/fact_relevance.py, which has
- * the reasons; shared cases: tests/conformance/prompt.json.
+ * Select the facts that are relevant to a question. This module mirrors server/vademecum/model/chat/fact_relevance.py,
+ * which explains the rules; both are tested with tests/conformance/prompt.json.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
@@ -37,8 +37,8 @@ function distinctiveTerms(text: string, tokenize: Tokenize): Set<string> {
 }
 
 /**
- * Return the relevant facts, sorted by confirmation, shared terms, confidence and age, newest first. `close`
- * contains the ids of facts that are close in meaning to the question.
+ * Return the relevant facts: confirmed facts first, then by the number of shared terms, by confidence and by time,
+ * newest first. `close` contains the ids of facts that are close in meaning to the question.
  */
 export function selectRelevant(
   question: string,

@@ -14,9 +14,9 @@ const BLANKS = /\s+/gu;
 
 /** Return the memory section as Markdown, or an empty string if no memories remain. */
 export function memorySection(query: string, recalled: readonly RecalledMemory[]): string {
-  // The quotations are stored in another turn, so skip memories that may contain secrets.
+  // The section is stored in another turn, so skip memories that may contain secrets.
   const lines = recalled
-    // Turns are Markdown.
+    // Only memories that are turns contain Markdown.
     .map((one) => ({ ...one, said: one.turn === undefined ? one.text : stripMarkdown(one.text) }))
     .filter(({ text, said, session }) => !looksSecret(`${text}\n${said}\n${session}`));
   if (lines.length === 0) return "";

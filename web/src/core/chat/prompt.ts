@@ -1,6 +1,6 @@
 /**
- * Assemble the prompt that precedes a question, each section within its token budget. The twin of
- * server/vademecum/model/chat/prompt.py, which has the rules and the reasons; shared cases: tests/conformance/prompt.json.
+ * Assemble the prompt that precedes a question, each section within its token budget. This module mirrors
+ * server/vademecum/model/chat/prompt.py, which explains the rules; both are tested with tests/conformance/prompt.json.
  */
 
 import { sanitize, sanitizeLine, quote } from "../text/sanitize.ts";
@@ -9,10 +9,7 @@ import type { Fact } from "./fact_relevance.ts";
 
 type Tier = "FREE" | "JIVE" | "JIGGA";
 type Mode = "analysis" | "authoritative";
-/**
- * Function that counts the tokens of each text. Joined texts must not have more tokens than the sum of the
- * parts.
- */
+/** Function that counts the tokens of each text. A joined text must not have more tokens than its parts together. */
 type Count = (texts: readonly string[]) => Promise<readonly number[]>;
 
 export interface Budget {
@@ -39,7 +36,7 @@ export interface RecalledMemory {
   date: string;
   session: string;
   text: string;
-  /** Turn id, if the memory is a turn. Turns that are in the prompt already are not repeated. */
+  /** Turn id, if the memory is a turn. A turn that is already in the conversation section is not repeated. */
   turn?: string | undefined;
 }
 
@@ -75,7 +72,7 @@ export interface Prompt {
   dropped: SectionIds;
 }
 
-/** Error: the system prompt leaves no room for state and answer. `tokens` is a lower bound of its size. */
+/** Error for a system prompt that leaves no room for state and answer. `tokens` is a lower bound of its size. */
 export class SystemPromptTooLarge extends Error {
   readonly tokens: number;
   readonly allowed: number;
@@ -134,12 +131,15 @@ function delimiters(name: string, separator = ""): Delimiters {
   return { opening: `[${name}]\n${separator}`, closing: `[END ${name}]\n\n` };
 }
 
-/** Return the prompt and the ids of the kept and dropped items. Can throw SystemPromptTooLarge. */
+/**
+ * Return the prompt and the ids of the kept and dropped items. Throw SystemPromptTooLarge if the system prompt is too
+ * large.
+ */
 export async function assemble(given: PromptInput, budget: Budget, count: Count): Promise<Prompt> {
   const total = budget.state + budget.rag + budget.volatile + budget.response;
   const systemMax = total - MIN_RESPONSE_TOKENS - budget.state;
   const text = systemText(given);
-  // An exact count is not necessary here.
+  // A lower bound avoids counting the tokens of a far too large text.
   if (minTokens(text) > systemMax) throw new SystemPromptTooLarge(minTokens(text), systemMax);
   const facts = given.facts.map((fact) => ({ id: fact.id, text: factLine(fact, budget.state) }));
   const turns = given.turns.map((turn) => ({ id: turn.id, text: turnLines(turn, budget.volatile) }));
@@ -247,12 +247,12 @@ function cost(costs: Costs, text: string): number {
   return found;
 }
 
-/** Return the minimum that a text counts for: one token for every `MAX_TOKEN_CHARS` code points. */
+/** Return the minimum number of tokens that a text counts for: one for every `MAX_TOKEN_CHARS` code points. */
 function minTokens(text: string): number {
   return Math.ceil([...text].length / MAX_TOKEN_CHARS);
 }
 
-/** Keep the pieces that fit, in order, and skip pieces that are too large. */
+/** Return a section with the pieces that fit, in order. A piece that is too large is skipped. */
 function fitBest(delimiters: Delimiters, pieces: readonly Piece[], maxTokens: number, costs: Costs): Section {
   let used = cost(costs, delimiters.opening) + cost(costs, delimiters.closing);
   const kept: Piece[] = [];
@@ -264,7 +264,7 @@ function fitBest(delimiters: Delimiters, pieces: readonly Piece[], maxTokens: nu
   return section(delimiters, kept, used);
 }
 
-/** Keep the newest consecutive turns that fit. A very long turn is truncated rather than dropped. */
+/** Return a section with the newest consecutive turns that fit. A very long turn is truncated rather than dropped. */
 async function fitNewest(
   turns: readonly Piece[],
   maxTokens: number,
@@ -288,8 +288,8 @@ async function fitNewest(
 }
 
 /**
- * Return the longest prefix that fits together with the truncation mark, and its tokens. Return "" if none
- * fits.
+ * Return the longest prefix that fits together with the truncation mark, and its number of tokens. Return "" if no
+ * prefix fits.
  */
 async function cutToFit(
   text: string,

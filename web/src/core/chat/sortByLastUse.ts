@@ -9,8 +9,8 @@ type Dated = Pick<SessionDoc, "createdAt" | "updatedAt">;
 const DIFFER_MS = 86_400_000;
 
 /**
- * Sort rows by `updatedAt`, newest first. Times in the future come from a wrong clock and would keep a row on
- * top forever. For such a row use `createdAt`, or sort it last if that is in the future, too.
+ * Sort rows by `updatedAt`, newest first. A time in the future comes from a wrong clock and would keep its row on top
+ * forever. For such a row use `createdAt`, or sort the row last if `createdAt` is in the future, too.
  */
 export function sortByLastUse<Row extends Dated>(rows: readonly Row[], now = Date.now()): Row[] {
   const latest = new Date(now + DIFFER_MS).toISOString();

@@ -1,6 +1,7 @@
 /**
- * Cut a document into chunks. The twin of server/vademecum/model/documents/chunking.py, which has the rules;
- * shared cases: tests/conformance/chunking.json. Positions count UTF-16 code units, as JavaScript strings do.
+ * Split a document into chunks. This module mirrors server/vademecum/model/documents/chunking.py, which explains the
+ * rules; both are tested with tests/conformance/chunking.json. Positions count UTF-16 code units, as JavaScript strings
+ * do.
  */
 
 import { normalize } from "../text/normalization.ts";
@@ -27,8 +28,8 @@ export interface Chunk {
 }
 
 /**
- * The joined text of one page. `starts`: offsets of the parts. `breaks`: ends of the text before each new
- * section.
+ * The joined text of one page. `starts` contains the offset of each part. `breaks` contains the offsets at which the
+ * text before a new section ends.
  */
 interface Page {
   text: string;
@@ -61,7 +62,7 @@ export function documentText(parts: readonly Part[]): string {
   return parts.map((part) => normalize(part.text)).join(JOIN);
 }
 
-/** Return the chunks of a document, in order. A document of whitespace has none. */
+/** Return the chunks of a document, in order. A document that contains only whitespace has no chunks. */
 export function chunk(parts: readonly Part[]): Chunk[] {
   const chunks: Chunk[] = [];
   let base = 0;
@@ -83,10 +84,7 @@ export function chunk(parts: readonly Part[]): Chunk[] {
   return chunks;
 }
 
-/**
- * Join the chunks of a document, in order, to its text. Gaps between their offsets become blanks or paragraph
- * breaks.
- */
+/** Join the chunks of a document, in order, to its text. Gaps between chunks become spaces or paragraph breaks. */
 export function join(chunks: readonly Pick<Chunk, "start" | "text">[]): string {
   let text = "";
   let end: number | undefined;
@@ -106,7 +104,7 @@ export function points(text: string): number {
 }
 
 /**
- * Return the points of one code point of normalized text. The weights come from BERT token counts of real
+ * Return the cost of one code point of normalized text in points. The weights come from BERT token counts of real
  * texts.
  */
 function cost(code: number): number {
@@ -188,14 +186,15 @@ function endOfChunk(text: string, start: number, end: number, breaks: readonly n
   }
   if (start + fits === end) return end;
   if (start + costs.length === end && costs.at(-1)! <= ahead) {
-    // The rest is little more than one chunk: end this one earlier, so that the last one is not tiny.
+    // The remaining text is little more than one chunk. End this chunk earlier, so that the last chunk is not tiny.
     fits = bisectRight(costs, (BUDGET * 3) / 4);
   }
   return bestEnd(text, start, fits, costs);
 }
 
 /**
- * Return the cumulative cost of the text from `start` at each code unit. Stop once the cost exceeds `most`.
+ * Return the cumulative cost of the text from `start` up to and including each code unit. Stop once the cost exceeds
+ * `most`.
  */
 function costsFrom(text: string, start: number, end: number, most: number): number[] {
   const costs: number[] = [];
@@ -233,8 +232,8 @@ function boundary(text: string, first: number, last: number): [0 | 1 | 2 | 3, nu
 }
 
 /**
- * Return the last offset up to `furthest` that splits no character sequence: marks, joiners, flags, surrogate
- * pairs.
+ * Return the last offset up to `furthest` that does not split a sequence of characters that belong together: marks,
+ * joiners, flags and surrogate pairs.
  */
 function hardEnd(text: string, start: number, furthest: number): number {
   let at = furthest;
@@ -242,7 +241,7 @@ function hardEnd(text: string, start: number, furthest: number): number {
     if (!matchesAt(GLUED_BEFORE, text, at) && text[at - 1] !== "\u200d" && !partsAFlag(text, start, at))
       return at;
   }
-  // Normalization limits runs of marks, so this loop is short.
+  // This loop is short, because normalization limits runs of marks.
   for (at = furthest; matchesAt(MARK, text, at);) at = before(text, at);
   return at;
 }

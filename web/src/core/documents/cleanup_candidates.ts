@@ -1,7 +1,7 @@
 /**
- * Suggest documents to delete when storage is short: unborrowed ones first, then the least recently used,
- * then the least used. The twin of server/vademecum/model/documents/cleanup_candidates.py; shared cases:
- * tests/conformance/cleanup_candidates.json.
+ * Suggest documents to delete when storage is short: documents that no session has borrowed first, then the least
+ * recently used, then the least used. This module mirrors server/vademecum/model/documents/cleanup_candidates.py; both
+ * are tested with tests/conformance/cleanup_candidates.json.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";

@@ -8,14 +8,14 @@ import { compareCandidates } from "./cleanup_candidates.ts";
 export const ORDERS = ["added", "used", "name", "pages", "size", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
 
-/** Embedding progress of a document: `done` of `of` passages have vectors. */
+/** Embedding progress of a document: `done` of `of` chunks have vectors. */
 export interface Progress {
   done: number;
   of: number;
 }
 
 export type DocumentState =
-  | { kind: "refused"; code: string; message: string } // only on this device
+  | { kind: "refused"; code: string; message: string } // the server rejected the document, so it is only on this device
   | { kind: "failed"; detail: string }
   | { kind: "reading" } // the text has not arrived on this device
   | ({ kind: "embedding" } & Progress)
@@ -32,8 +32,8 @@ export function stateOf(document: DocumentDoc, progress: Progress | undefined): 
 }
 
 /**
- * Return whether the server rejected a document because of a limit: the user can delete others or keep it
- * local.
+ * Return whether the server rejected a document because of a limit. The user can then delete other documents, or keep
+ * this one only on this device.
  */
 export function needsRoom({ code }: { code: string }): boolean {
   return code === "DOCUMENT_LIMIT" || code === "STORAGE_LIMIT";
@@ -69,7 +69,10 @@ export function sortDocuments(
 
 const NAMES = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 
-/** Comparators of the sort orders: newest, last used and largest first, names from A to Z. */
+/**
+ * Comparators of the sort orders: newest, last used, most pages and largest first, names from A to Z, and for `missed`
+ * the best candidates for deletion first.
+ */
 const COMPARE: Record<Order, (a: DocumentDoc, b: DocumentDoc) => number> = {
   added: (a, b) => compareStrings(b.createdAt, a.createdAt),
   used: (a, b) => compareStrings(b.lastAccessedAt, a.lastAccessedAt),
@@ -79,7 +82,10 @@ const COMPARE: Record<Order, (a: DocumentDoc, b: DocumentDoc) => number> = {
   missed: compareCandidates,
 };
 
-/** Count the documents on this device: `held` are on the server or will be, `onlyHere` were rejected. */
+/**
+ * Count the documents on this device: the server has rejected those in `onlyHere`; it has, or will get, those in
+ * `held`.
+ */
 export function countDocuments(documents: readonly DocumentDoc[]): { held: number; onlyHere: number } {
   const onlyHere = documents.filter(({ syncError }) => syncError).length;
   return { held: documents.length - onlyHere, onlyHere };

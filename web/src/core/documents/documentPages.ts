@@ -5,14 +5,15 @@ import { join, type Chunk } from "./chunking.ts";
 export type Piece = Pick<Chunk, "index" | "start" | "text" | "page">;
 
 /**
- * Chunks that are rendered together. A long text without pages is split, so that the browser lays out only a
- * part.
+ * Chunks that are rendered together. A long text without pages is split into stretches, so that the browser lays out
+ * only a part of it.
  */
 export interface Stretch {
   /** Unique key of the stretch within its document. */
   key: number;
   /**
-   * Number of the page that begins with this stretch. Undefined if the stretch continues a page or has none.
+   * Number of the page that begins with this stretch. Undefined if the stretch continues a page, or if the document has
+   * no pages.
    */
   begins?: number;
   pieces: Piece[];
@@ -48,7 +49,7 @@ function endsAfter({ pieces }: Stretch, last: Piece, next: Piece): boolean {
   return paragraphEnds && pieces.length >= STRETCH;
 }
 
-/** Split the text of the pieces around the one with this index. If there is none, the passage is empty. */
+/** Split the text of the pieces around the piece with this index. If no piece has the index, the passage is empty. */
 export function markPiece(pieces: readonly Piece[], index: number | null): MarkedText {
   const at = pieces.findIndex((piece) => piece.index === index);
   if (at < 0) return { before: join(pieces), passage: "", after: "" };
@@ -61,7 +62,10 @@ export function markPiece(pieces: readonly Piece[], index: number | null): Marke
   };
 }
 
-/** Return the pieces of the passage's page, or its neighbors if the document has no pages. */
+/**
+ * Return the pieces of the page that contains the piece with this index. If the document has no pages, return the piece
+ * and up to `reach` neighbors on each side.
+ */
 export function piecesAround(pieces: readonly Piece[], index: number, reach = 2): Piece[] {
   const at = pieces.findIndex((piece) => piece.index === index);
   if (at < 0) return [];

@@ -1,6 +1,6 @@
 /**
- * Find the documents that a message names. The twin of server/vademecum/model/documents/filename_match.py, which has the
- * rules; shared cases: tests/conformance/filename_match.json.
+ * Find the documents that a message names. This module mirrors server/vademecum/model/documents/filename_match.py,
+ * which explains the rules; both are tested with tests/conformance/filename_match.json.
  */
 
 import { fold, STOP_WORDS } from "../text/tokenize.ts";
@@ -43,8 +43,8 @@ export function findNamedDocuments<Document extends { filename: string }>(
 }
 
 /**
- * Return how certain it is that the words name the file. Many messages contain "a", so `a.txt` needs its
- * extension.
+ * Return how certain it is that the words name the file. A short name such as that of `a.txt` counts only with its
+ * extension, because many messages contain the word "a".
  */
 function certainty(words: readonly string[], filename: string): number {
   const name = splitWords(filename.replace(EXTENSION, ""));
@@ -55,7 +55,11 @@ function certainty(words: readonly string[], filename: string): number {
   return distinctive.size > 1 ? CERTAIN : UNCERTAIN;
 }
 
-/** Rank of a match: lower is better. Among equal matches a longer name ranks before a shorter one. */
+/**
+ * Rank of a match; a lower rank is better. The first number is the kind of match. The second number compares matches of
+ * the same kind by the length of the name: longer names first, but shorter names first if the message contains only a
+ * part of the name.
+ */
 type Rank = readonly [number, number];
 
 function rankMatch(

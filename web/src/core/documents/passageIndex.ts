@@ -1,8 +1,7 @@
 /**
- * In-memory index of the chunks on this device. Offline searches give the same results as searches on the
- * server. A search covers only the given documents, and an empty scope gives no results. Each document has
- * its own postings and matrix of unit vectors, and is replaced or removed as a whole, so the index needs no
- * compaction.
+ * In-memory index of the chunks on this device. Searches in it give the same results as searches on the server. A
+ * search covers only the given documents; without documents, it has no results. Each document has its own postings and
+ * its own matrix of unit vectors. A document is replaced or removed as a whole, so the index needs no compaction.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
@@ -14,8 +13,8 @@ import type { DocumentDoc, VectorEmbeddingDoc } from "../schema/rows.ts";
 import { decode } from "../schema/vector_codec.ts";
 
 /**
- * Consecutive chunks of a document. `vectors` has the shape chunks × dims. If null, the chunks are found by
- * words only.
+ * Consecutive chunks of a document. `vectors` has the shape chunks × dims. If it is null, only a search by words finds
+ * the chunks.
  */
 export interface Block {
   block: number;
@@ -41,9 +40,9 @@ export interface PassageLocation {
 }
 
 /**
- * A passage that matches a search. `also` lists other locations of the same text, which is shown once. Scores
- * are cosines for `meaning`, BM25 scores for `words`, and shares of the best for `search`. They are not
- * comparable with each other.
+ * A passage that matches a search. A text that occurs several times is one hit, and `also` lists its other locations.
+ * Scores are cosines for `meaning`, BM25 scores for `words`, and shares of the best score for `search`. Scores of
+ * different methods are not comparable.
  */
 export interface PassageHit extends PassageLocation {
   text: string;
@@ -56,7 +55,7 @@ export interface PassageSearchResult {
   /** Names of the documents that were searched. */
   searched: string[];
   /**
-   * Whether the search used meaning, too. False if the model is not on this device, so that only words count.
+   * Whether the search also used meaning. False if the model is not available on this device, so that only words count.
    */
   byMeaning: boolean;
 }
@@ -70,7 +69,7 @@ interface Held {
   /** Unit vectors of the rows. A row without a vector has zeros. */
   matrix: Float32Array;
   hasVector: readonly boolean[];
-  /** Cached duplicate keys of rows. Computing a hundred keys again would take as long as the search. */
+  /** Maps row numbers to cached duplicate keys. Computing a hundred keys again would take as long as the search. */
   said: Map<number, string>;
 }
 
@@ -81,8 +80,8 @@ interface Hit {
 }
 
 /**
- * Convert a row to a block. Drop vectors of another model, which are not comparable, and damaged vectors, as
- * if the row were not embedded yet.
+ * Convert a row to a block. Vectors of another model, which are not comparable, and damaged vectors are dropped, as if
+ * the row were not embedded yet.
  */
 export function toBlock(
   row: Pick<VectorEmbeddingDoc, "block" | "chunks" | "model" | "dims" | "embedding">,
@@ -182,9 +181,9 @@ export class PassageIndex {
 }
 
 /**
- * Interleave the hits in the documents that the query names with all hits, because a question may also
- * concern other documents. A named document has the first hit, unless the name is uncertain and other hits
- * score much higher.
+ * Interleave two lists of hits: those in the documents that the query names, and those in all documents, because a
+ * question may also concern other documents. The first hit is in a named document, unless the name is uncertain and
+ * hits in other documents score much higher.
  */
 function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
   const all = find(scope);
@@ -215,8 +214,8 @@ function key(hit: Hit): string {
 }
 
 /**
- * Return the best rows of a scope. `scores` has the rows of all documents in order. Ties are ordered by
- * location.
+ * Return the best rows of a scope. `scores` contains the scores of the rows of all documents, in order. Ties are
+ * ordered by location.
  */
 function top(scope: readonly Held[], scores: Float64Array, depth: number, floor: number): Hit[] {
   const hits: Hit[] = [];
@@ -266,7 +265,7 @@ function place({ held, row }: Hit): PassageLocation {
   return { documentId, filename, block, chunkIndex, page, section };
 }
 
-/** Scale a vector to length 1. A vector without a finite positive length becomes zero; return false then. */
+/** Scale a vector to length 1. If its length is not finite and positive, set the vector to zero and return false. */
 function makeUnit(vector: Float32Array): boolean {
   const length = Math.sqrt(dot(vector, 0, vector));
   const points = Number.isFinite(length) && length > 0;

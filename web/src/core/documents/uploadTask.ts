@@ -6,7 +6,7 @@ type Stage =
   | "waiting" // queued behind earlier files
   | "sending" // `done` and `of` count bytes
   | "reading" // `done` and `of` count pages, for formats with pages
-  | "embedding" // `done` and `of` count passages
+  | "embedding" // `done` and `of` count chunks
   | "done"
   | "needs-server" // only the server can parse the file; it is sent when the server is reachable
   | "failed"
@@ -54,16 +54,16 @@ export function inOrder(tasks: readonly Task[]): Task[] {
 }
 
 /**
- * Return whether an answer waits for a task. It does not wait for an unreachable server, which may be away
- * for any time.
+ * Return whether an answer waits for a task. It does not wait for a task that needs an unreachable server, because the
+ * server may stay unreachable for any time.
  */
 export function isComing(task: Pick<Task, "stage">): boolean {
   return !isFinished(task) && task.stage !== "needs-server";
 }
 
 /**
- * Return the sentences that an answer adds for unfinished files: those without text, and those only partly
- * ready.
+ * Return the sentences that an answer adds about unfinished files: one for files without text, and one for files that
+ * are only partly ready.
  */
 export function unfinishedFilenames(tasks: readonly Task[]): string[] {
   const names = (isRead: boolean) =>

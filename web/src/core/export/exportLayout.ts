@@ -1,23 +1,23 @@
 /**
- * File names and README of an export. The layout is that of the server's exports (services/data/export.py).
+ * File names and README of an export. The file names are the same as in the server's exports (services/data/export.py).
  */
 
 export const WAITING = "waiting.jsonl";
-const NAME_BYTES = 120; // file systems allow 255 bytes in a name, which also contains the id
+const NAME_BYTES = 120; // leaves room for the id in the 255 bytes that file systems allow for a name
 
 export const LOST = "lost.jsonl";
-export const README = `This is what this device keeps of you.
+export const README = `This archive contains the data of your account on this device.
 
-account.json               your account (no secrets)
-<collection>.jsonl         one row a line, as your devices sync it
+account.json               your account, without secrets
+<collection>.jsonl         one row per line, as your devices sync it
 documents/<name>.txt       the text of each document
-lost.jsonl                 your words that gave way to another device's change or delete, one text a line
-files/<number> <name>      files that wait to be read
+lost.jsonl                 your texts that a change or delete on another device replaced, one text per line
+files/<number> <name>      files that are not documents yet
 
-Not in it: what you are typing, and which questions wait for the assistant.
+Not included: drafts of unsent messages, and the list of questions that wait for the assistant.
 
-To take the rows in again: Settings, "Bring in an export"; then add the files, as any others. Or push each
-row as \`newDocumentState\` to /v1/sync/<collection>/0/push. The \`userId\` of a document must be the id of the account
+To import the rows again, choose "Import an export" in the settings. Then add the files like any other files. Or push
+each row as \`newDocumentState\` to /v1/sync/<collection>/0/push. The \`userId\` of a document must be the id of the account
 that it is pushed to.
 `;
 

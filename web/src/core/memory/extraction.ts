@@ -1,4 +1,2 @@
-/**
- * Maximum number of current extracted memories of a session, as on the server (model/memory/extraction.py).
- */
+/** Maximum number of current extracted memories per session, as on the server (model/memory/extraction.py). */
 export const SESSION_MEMORIES_MAX = 50;

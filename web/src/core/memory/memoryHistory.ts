@@ -1,6 +1,6 @@
 /**
- * Versions of memories. When a memory is reworded, the old row stays as history: its `supersededBy` has the
- * id of the new row, whose `supersedes` has the id of the old one. Devices write these links independently,
+ * Versions of memories. When a memory is reworded, the old row stays as history: its `supersededBy` contains the id of
+ * the new row, and the new row's `supersedes` contains the id of the old row. Devices write these links independently,
  * so a chain can be broken or cyclic. Every memory must still be shown.
  */
 
@@ -29,7 +29,7 @@ export function groupHistories<Memory extends Linked>(memories: readonly Memory[
   );
   const seen = new Set<string>();
 
-  /** Return a memory and all its earlier versions that were not visited before. */
+  /** Return a memory and all its earlier versions, except memories that were visited before. */
   function below(memory: Memory): Memory[] {
     if (seen.has(memory.id)) return [];
     seen.add(memory.id);
@@ -39,7 +39,7 @@ export function groupHistories<Memory extends Linked>(memories: readonly Memory[
   }
 
   const heads = latestFirst.filter(({ supersededBy }) => !byId.has(supersededBy ?? ""));
-  // Memories that no head reaches are in a cycle, of which the newest is the current version.
+  // A memory that no head reaches belongs to a cycle. The newest memory of a cycle is the current version.
   return [...heads, ...latestFirst]
     .map(below)
     .flatMap(([current, ...earlier]) => (current ? [{ current, earlier }] : []))
@@ -48,7 +48,9 @@ export function groupHistories<Memory extends Linked>(memories: readonly Memory[
 
 type Links = Pick<MemoryDoc, "id" | "supersedes" | "supersededBy">;
 
-/** Return the links of a history in which `chosen` is current and all others are earlier versions. */
+/**
+ * Return the links of a history in which `chosen` is the current version and all other memories are earlier versions.
+ */
 export function relinkHistory({ current, earlier }: MemoryHistory<Linked>, chosen: string): Links[] {
   const others = [current, ...earlier].map(({ id }) => id).filter((id) => id !== chosen);
   const ids = [chosen, ...others];

@@ -5,7 +5,7 @@ import type { EntityDoc, RelationshipDoc } from "../schema/rows.ts";
 type Node = Pick<EntityDoc, "id">;
 type Edge = Pick<RelationshipDoc, "fromId" | "toId">;
 
-/** Return the `most` best connected nodes, in their original order, and the edges between them. */
+/** Return the `most` nodes with the most edges, in their original order, and the edges between these nodes. */
 export function mostConnected<N extends Node, E extends Edge>(
   nodes: readonly N[],
   edges: readonly E[],

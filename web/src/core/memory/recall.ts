@@ -1,7 +1,6 @@
 /**
  * Recall memories for a question on this device: rank the rows of one scope by words and recency. The server
- * (services/memory/recall.py, remind.py) also ranks by meaning. The rules for what can be recalled are the
- * same.
+ * (services/memory/recall.py) also ranks by meaning. The rules for what can be recalled are the same.
  */
 
 import { compareStrings } from "../../lib/compareStrings.ts";
@@ -15,7 +14,7 @@ import { FUSION_DEPTH, rescale } from "../text/fusion.ts";
 import type { EntityDoc, EpisodeDoc, MemoryDoc, ProjectDoc, SessionDoc } from "../schema/rows.ts";
 import { sees, type MemoryScope } from "./scope.ts";
 
-/** The rows to search, without deleted rows and in any order. */
+/** The rows to search, in any order. Deleted rows are not included. */
 export interface Rows {
   projects: readonly ProjectDoc[];
   sessions: readonly SessionDoc[];

@@ -1,6 +1,4 @@
-/**
- * Decay of memories: the weight halves every 30 days. The twin of server/vademecum/model/memory/recency.py.
- */
+/** Decay of memories: the weight of a memory halves every 30 days, as in server/vademecum/model/memory/recency.py. */
 
 import type { MemoryDoc } from "../schema/rows.ts";
 
@@ -22,8 +20,7 @@ export function freshness(
 }
 
 /**
- * Return the freshness as a label: fresh for about a week, faint when less than a quarter of the weight is
- * left.
+ * Return the freshness as a label: "fresh" for about a week, "faint" when less than a quarter of the weight is left.
  */
 export function freshnessLabel(memory: Pick<MemoryDoc, "pinned" | "updatedAt">, now: number): Fading {
   if (memory.pinned) return "pinned";

@@ -1,4 +1,4 @@
-/** References between rows. They allow the app to change the id of a row without losing its dependents. */
+/** References between rows: find the parents of a row, rename the ids in it, and remove references to deleted rows. */
 
 import { RELATIONS, type Relation } from "./relations.ts";
 import type { Collections } from "./rows.ts";
@@ -7,8 +7,8 @@ type Name = keyof Collections;
 type Fields = Record<string, any>;
 
 /**
- * All reference fields: the relations, and the session that a document came from, which may not exist any
- * more.
+ * All fields that contain ids of other rows: those of the relations, and the session that a document came from, which
+ * may have been deleted.
  */
 const NAMED: readonly Pick<Relation, "of" | "field" | "to">[] = [
   ...RELATIONS,
@@ -27,15 +27,18 @@ export function parents(collection: string, row: Fields): [Name, string][] {
 }
 
 /**
- * Return the number of levels of parents above a collection. Sorting by it puts parents before their
- * children.
+ * Return the number of levels of parents above a collection. Sorting collections by this number puts parents before
+ * their children.
  */
 export function depth(collection: string): number {
   const above = parentsOf(collection).map(({ to }) => depth(to));
   return above.length && 1 + Math.max(...above);
 }
 
-/** Return every id that the row contains, including its own. */
+/**
+ * Return the collection and id of the row itself and of each row that it references. The id of a block is omitted,
+ * because it follows from the document's id.
+ */
 export function references(collection: Name, row: Fields): [Name, string][] {
   const ids: [Name, string][] = collection === "vectorEmbeddings" ? [] : [[collection, row["id"]]];
   for (const { field, to } of fieldsOf(collection)) {
@@ -71,8 +74,8 @@ export function renameIds(
 }
 
 /**
- * Return the row without references to deleted rows, or with its flag set. Unchanged rows are returned as
- * they are.
+ * Return the row without references to the rows in `gone`, or with its flag set. Return the row itself if nothing has
+ * to change.
  */
 export function dropDanglingReferences(
   { field, onDelete, flagField }: Relation,

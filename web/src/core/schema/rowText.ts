@@ -1,4 +1,4 @@
-/** The fields of each collection that contain text of the user, and the field that names a row in a list. */
+/** The fields of each collection that contain text of the user. The first of them names a row in lists. */
 
 import { truncate } from "../../lib/truncate.ts";
 import type { Collections } from "./rows.ts";
@@ -30,10 +30,10 @@ export function nameOf(collection: Name, row: Fields): string {
 }
 
 /**
- * Return the texts of this device's row that `theirs` has replaced, by field: both sides changed the field,
- * and theirs won. `base` is the last common state; without it every difference counts. If another device
- * deleted the row, return the text that was written here and not synced, because no other copy exists. If
- * this device deleted the row, return nothing.
+ * Map field names to the texts of this device's row that `theirs` replaced: this device changed the field, and `theirs`
+ * does not contain the text. `base` is the last common state; without it, every text counts as changed. If another
+ * device deleted the row, the result contains the text that was written here and not synced, because no other copy
+ * exists. If this device deleted the row, the result is empty.
  */
 export function replacedTexts(
   collection: Name,

@@ -9,8 +9,8 @@ interface StoredCollection {
 }
 
 /**
- * Return whether the stored rows have an older, the same or a newer schema than `ours`. Only the newest
- * stored version of a collection counts, because a migration leaves the older one empty.
+ * Return whether the rows on this device have an older, the same or a newer schema than this version of the app
+ * (`ours`). Only the newest stored version of a collection counts, because a migration leaves the older one empty.
  */
 export function compareStoredVersion(
   kept: StoredCollection[],

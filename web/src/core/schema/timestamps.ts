@@ -1,8 +1,9 @@
 /** Timestamps of rows. */
 
 /**
- * Return the current time, but at least a millisecond after `moment`, the server's time of the last "forget
- * everything". Otherwise a device with a slow clock would create rows that the server rejects as older.
+ * Return the current time, or one millisecond after `moment` if that is later. `moment` is the server's time of the
+ * last "forget everything". Without this minimum, a device with a slow clock would create rows that the server rejects
+ * as older.
  */
 export function nowAfter(moment = "", now = Date.now()): string {
   const least = Date.parse(moment) + 1;

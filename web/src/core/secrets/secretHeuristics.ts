@@ -1,7 +1,6 @@
 /**
- * Detect text that looks like a secret. The server recognizes each kind of secret and redacts only the secret
- * itself (server/vademecum/model/secrets/). A device uses a coarse test with false positives, and omits the
- * whole text.
+ * Detect text that looks like a secret. The server recognizes each kind of secret and redacts only the secret itself
+ * (server/vademecum/model/secrets/). The app uses a coarser test, which has false positives, and omits the whole text.
  */
 
 const PREFIXED =
@@ -9,8 +8,8 @@ const PREFIXED =
 const PEM = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY/u;
 const IN_ADDRESS = /:\/\/[^\s/:@]{0,100}:[^\s/]{1,200}@/u;
 /**
- * A word for a secret, then a colon or equals sign. Words may be between: "the password for the router is:
- * …".
+ * A word for a secret, followed by a colon or an equals sign. Other words may come between: "the password for the
+ * router is: …".
  */
 const NAMED =
   /(?:pass(?:word|wort|code|phrase|wd)|kennwort|pwd|token|secret|credential|key|\bpin|mot de passe|contraseña|clave|senha|wachtwoord)[^\n:=]{0,40}[:=]/iu;

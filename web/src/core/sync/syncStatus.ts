@@ -40,8 +40,8 @@ interface StatusCount {
 }
 
 /**
- * Return the most important status. What blocks the sync precedes what the user must decide, then comes
- * progress.
+ * Return the most important status. Problems of the sync come first, then rejected rows, then pending rows, then
+ * conflict losers.
  */
 export function mainStatus(facts: SyncFacts): StatusCount {
   const { kind, waiting, syncedAt } = facts;
@@ -78,8 +78,8 @@ export interface Announcement {
 }
 
 /**
- * Return the next announcement. A transient status only withdraws the last announcement; the caller announces
- * the status if it lasts.
+ * Return the next announcement. A transient status only marks the last announcement as no longer true; the caller
+ * announces the transient status if it lasts.
  */
 export function nextAnnouncement(before: Announcement, status: SyncStatus): Announcement {
   if (status === before.status) return before;

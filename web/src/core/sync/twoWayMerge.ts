@@ -1,8 +1,7 @@
 /**
- * Merge two versions of a row without a common base: the device's and the server's, after a restore from a
- * backup or when two devices created the same row. Take the union of sets, the maximum of counts and times,
- * and the other fields of the version with the newer `updatedAt`. Only older values of these other fields are
- * lost.
+ * Merge the device's and the server's version of a row without a common base. This is necessary after a restore from a
+ * backup, or when two devices created the same row. Take the union of sets and the maximum of counts and times. Take
+ * all other fields from the version with the newer `updatedAt`, so that only older values of these fields are lost.
  */
 
 export type Row = Record<string, unknown> & { _deleted?: boolean };
@@ -12,7 +11,7 @@ const COUNTS = ["accessCount"];
 const TIMES = ["updatedAt", "lastAccessedAt"];
 
 export function mergeTwoWay(ours: Row, theirs: Row): Row {
-  // A delete wins. A rejected row keeps its `syncError`.
+  // A delete wins, and a row that the server rejected keeps its `syncError`.
   if (theirs._deleted || theirs["syncError"]) return theirs;
   const oursIsNewer = String(ours["updatedAt"] ?? "") > String(theirs["updatedAt"] ?? "");
   const united: Row = { ...(oursIsNewer ? ours : theirs) };

@@ -1,14 +1,15 @@
 /**
- * BM25 over postings. The twin of server/vademecum/model/text/bm25.py; shared cases: tests/conformance/ranking.json.
+ * Rank texts with BM25, using postings. This module mirrors server/vademecum/model/text/bm25.py, which explains the
+ * rules; both are tested with tests/conformance/ranking.json.
  */
 
 import { tokenize } from "./tokenize.ts";
 
-/** The usual constants of BM25: saturation of repeated terms, and normalization by length. */
+/** The usual constants of BM25: K1 limits the effect of repeated terms, and B sets the effect of a text's length. */
 const K1 = 1.2;
 const B = 0.75;
 /**
- * Number of digits to which scores are rounded before comparison, so that the last bit never decides an
+ * Number of digits to which scores are rounded before they are compared, so that floating-point errors do not decide an
  * order.
  */
 const SCORE_DIGITS = 6;
@@ -16,7 +17,7 @@ const MAX_COUNT = 0xffff;
 
 /** An inverted index: the rows that contain the term with ordinal i are `rows.slice(starts[i], starts[i + 1])`. */
 export class Postings {
-  /** Number of terms in all rows. */
+  /** Number of terms in all rows, counting repeats. */
   readonly total: number;
 
   private constructor(
@@ -54,7 +55,7 @@ export class Postings {
     return new Postings(ordinals, starts, rows, counts, lengths);
   }
 
-  /** Return the rows that contain a term, and how often each contains the term. */
+  /** Return the rows that contain a term, and how often each row contains it. */
   find(term: string): { rows: Uint32Array; counts: Uint16Array } {
     const ordinal = this.ordinals.get(term);
     const [begin, end] = ordinal === undefined ? [0, 0] : [this.starts[ordinal], this.starts[ordinal + 1]];
@@ -69,8 +70,8 @@ function countTerms(text: string): Map<string, number> {
 }
 
 /**
- * Return the BM25 score of each row of all parts, in order. Only these rows count in the statistics, so
- * documents outside the scope of a search do not influence its order.
+ * Return the BM25 score of each row of all parts, in order. Term statistics include only these rows, so documents
+ * outside the scope of a search do not influence the order of its results.
  */
 export function bm25Scores(parts: readonly Postings[], queryTerms: readonly string[]): Float64Array {
   const rows = sum(parts.map((part) => part.lengths.length));
@@ -101,7 +102,7 @@ function sum(numbers: Iterable<number>): number {
   return total;
 }
 
-/** Round a score for comparison as NumPy does: halves to the even neighbor. */
+/** Round a score for comparison. Halves are rounded to the even neighbor, as NumPy does. */
 export function roundScore(score: number): number {
   const scaled = score * 10 ** SCORE_DIGITS;
   const nearest = Math.round(scaled);
@@ -110,7 +111,8 @@ export function roundScore(score: number): number {
 }
 
 /**
- * Return the positions of the k highest scores above the floor and of ties with the last one, in no order.
+ * Return the positions of the k highest scores above `floor`, and of all scores that tie with the lowest of these. The
+ * positions are in no particular order.
  */
 export function topKWithTies(scores: Float64Array, k: number, floor = -Infinity): number[] {
   const above: number[] = [];

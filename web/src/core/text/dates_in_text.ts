@@ -1,6 +1,7 @@
 /**
- * Date terms: match a question that names a date with the rows of that date. The twin of
- * server/vademecum/model/text/dates_in_text.py, which has the reasons; shared cases: tests/conformance/dates_in_text.json.
+ * Extract date terms, which match a question that names a date with the rows of that date. This module mirrors
+ * server/vademecum/model/text/dates_in_text.py, which explains the rules; both are tested with
+ * tests/conformance/dates_in_text.json.
  */
 
 const GAP = "[ \\t\\r\\n\u00a0]"; // not \s, which differs between Python and JavaScript
@@ -11,8 +12,8 @@ const NAME =
 const DAY = "(?<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?";
 const MONTH = "(?<month>0?[1-9]|1[0-2])";
 const YEAR = "(?<year>(?:19|20)[0-9]{2})";
-// The forms are applied in this order, and each removes its match. A bare `May` or `March` may not be a
-// month.
+// The forms are applied in this order, and each form removes the text that it matches. A month name counts only with a
+// day, a year or a preposition, because a bare `May` or `March` may be another word.
 const DATE_FORMS = [
   `${YEAR}-${MONTH}-${DAY}`,
   `${DAY}\\.${GAP}?${MONTH}\\.${GAP}?${YEAR}`,
@@ -37,7 +38,7 @@ export function dateTerms(timestamp: string): string {
   return `day${year}${month}${day} day${month}${day} month${year}${month} month${month} year${year}`;
 }
 
-/** Return the date terms of the dates that a query names, or "". `now` is a timestamp. */
+/** Return the date terms of the dates that a query names, or "" if it names none. `now` is a timestamp. */
 export function queryDateTerms(query: string, now: string): string {
   const today = Date.parse(now.slice(0, 10));
   const terms = [...query.matchAll(RELATIVE_DATE)].flatMap(({ groups }) => relativeTerms(groups!, today));
@@ -57,7 +58,7 @@ function absoluteTerms({ year = "", name, month: digits, day }: Groups): string[
 }
 
 /**
- * Return the date terms of a relative date. `today` is midnight in ms. Weeks begin on Monday; this week ends
+ * Return the date terms of a relative date. `today` is midnight in ms. A week begins on Monday, and "this week" ends
  * today.
  */
 function relativeTerms({ day, which, span }: Groups, today: number): string[] {

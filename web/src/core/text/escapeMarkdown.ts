@@ -5,7 +5,7 @@
  */
 const MARKS = /[\\`*_~[\]<>#|!&@]|:(?=\/\/)|(?<=www)\./giu;
 /**
- * Indentation, which would start a code block. The next two match markers of lists, rules and heading
+ * Indentation, which would start a code block. The next two patterns match markers of lists, rules and heading
  * underlines.
  */
 const INDENT = /^[ \t]+/gmu;

@@ -1,18 +1,21 @@
 /**
- * Combine ranked lists. The twin of server/vademecum/model/text/fusion.py, which has the reasons; shared cases:
- * tests/conformance/ranking.json.
+ * Combine ranked lists. This module mirrors server/vademecum/model/text/fusion.py, which explains the rules; both are
+ * tested with tests/conformance/ranking.json.
  */
 
 /** Number of hits of each list that are fused. */
 export const FUSION_DEPTH = 100;
-/** The share of the best score at which a hit counts as near the best. */
+/** Share of the best score that a hit needs to count as near the best. */
 const NEAR_BEST = 0.6;
 /** Shares that a row receives from the scores of the rows one and two positions away. */
 const NEIGHBOR_SHARES = [0.5, 0.25];
 
 type ScoredKey = readonly [key: string, score: number];
 
-/** Add to each row's score a share of its neighbors' scores. Rows are in order; neighbors are in the same group. */
+/**
+ * Return each row's score plus a share of its neighbors' scores. Rows are in order. Neighbors are at most two positions
+ * away and in the same group.
+ */
 export function boostNeighbors(scores: readonly number[], groups: readonly (string | number)[]): number[] {
   const boosted = [...scores];
   const lent = scores.map((score) => (Number.isFinite(score) ? score : 0));
@@ -27,7 +30,7 @@ export function boostNeighbors(scores: readonly number[], groups: readonly (stri
   return boosted;
 }
 
-/** Return whether the score of `key` is at least `NEAR_BEST` of the best. */
+/** Return whether the score of `key` is at least `NEAR_BEST` times the best score. */
 export function isNearBest(key: string, hits: readonly ScoredKey[]): boolean {
   const best = hits.reduce((most, [, score]) => Math.max(most, score), 0);
   return (new Map(hits).get(key) ?? 0) >= NEAR_BEST * best;
@@ -49,8 +52,8 @@ export function rescale(hits: readonly ScoredKey[], zero?: number): [key: string
 }
 
 /**
- * Return the k keys with the highest weighted mean score. A list without the key counts as 0. Equal scores
- * keep the order in which the keys first occur, list by list.
+ * Return the k keys with the highest weighted mean score. A list that does not contain a key counts as a score of 0.
+ * Keys with equal scores stay in the order in which they first occur, list by list.
  */
 export function fuse(
   lists: readonly (readonly ScoredKey[])[],
@@ -71,8 +74,8 @@ export function fuse(
 }
 
 /**
- * Fuse keyword hits (BM25) and vector hits (cosines), each best first and `FUSION_DEPTH` long. Return the k
- * best.
+ * Fuse keyword hits (BM25 scores) and vector hits (cosines). Each list is sorted best first and has up to
+ * `FUSION_DEPTH` hits. Return the k best.
  */
 export function fuseHybrid(
   keywordHits: readonly ScoredKey[],

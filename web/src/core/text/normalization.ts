@@ -1,6 +1,7 @@
 /**
- * Normalize text before it is chunked, counted or embedded. The twin of server/vademecum/model/text/normalization.py,
- * which has the rule; shared cases: tests/conformance/normalization.json.
+ * Normalize text before it is chunked, counted or embedded. This module mirrors
+ * server/vademecum/model/text/normalization.py, which explains the rules; both are tested with
+ * tests/conformance/normalization.json.
  */
 
 import { classBody, isAscii, mapAssigned, MARKS } from "./unicode14.ts";
@@ -26,7 +27,7 @@ export function normalize(text: string): string {
   return composed.replace(LONG_RUN, "$1");
 }
 
-/** Cut runs of combining marks, so that NFKD and NFKC take linear time. */
+/** Shorten long runs of combining marks, so that NFKD and NFKC take linear time. */
 export function limitMarkRuns(text: string): string {
   return isAscii(text) ? text : text.replace(LONG_COMPAT_RUN, "$1");
 }

@@ -1,6 +1,7 @@
 /**
- * Sanitize text from outside, so that it cannot imitate the structure of a prompt. The twin of
- * server/vademecum/model/text/sanitize.py, which has the reasons; shared cases: tests/conformance/sanitize.json.
+ * Sanitize text from outside, so that it cannot imitate the structure of a prompt. This module mirrors
+ * server/vademecum/model/text/sanitize.py, which explains the rules; both are tested with
+ * tests/conformance/sanitize.json.
  */
 
 import { fold } from "./tokenize.ts";
@@ -57,13 +58,17 @@ export function sanitize(text: string): string {
 /** Sanitize a name or an item of a list, and put it on one line. */
 export function sanitizeLine(text: string): string {
   const line = sanitize(text).replace(/[\n\t]+/gu, " ");
-  let [start, end] = [0, line.length]; // a regular expression for both ends takes quadratic time in a run of spaces
+  // Trim with loops: a regular expression for both ends takes quadratic time in a run of spaces.
+  let [start, end] = [0, line.length];
   while (line[start] === " ") start += 1;
   while (end > start && line[end - 1] === " ") end -= 1;
   return line.slice(start, end);
 }
 
-/** Sanitize a text and put it in double quotes. Double quotes within become single ones, so none ends the quotation. */
+/**
+ * Sanitize a text and put it in double quotes. Double quotes in the text become single ones, so that none ends the
+ * quotation.
+ */
 export function quote(text: string): string {
   return `"${sanitize(text).replace(QUOTE, "'")}"`;
 }

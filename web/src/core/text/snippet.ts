@@ -1,4 +1,4 @@
-/** Select the part of a passage to quote: the sentences that contain most of the query's terms. */
+/** Select the part of a passage to quote: the sentences that contain the most query terms. */
 
 import { truncate } from "../../lib/truncate.ts";
 import { tokenizeQuery, tokenize } from "./tokenize.ts";
@@ -28,7 +28,7 @@ export function snippet(text: string, query: string, width = WIDTH): string {
   return `${best.first > 0 ? "… " : ""}${cut}${isEnd ? "" : " …"}`;
 }
 
-/** Return the end of the window that begins at sentence `first`. It contains at least one sentence. */
+/** Return the end of the window that begins at sentence `first`. A window has at least one sentence. */
 function reach(sentences: readonly string[], first: number, width: number): number {
   let end = first;
   for (let used = 0; end < sentences.length; end++) {

@@ -1,5 +1,5 @@
 /**
- * Remove Markdown syntax from text, except inside code. For display only: stored text, search and prompts
+ * Remove Markdown syntax from text, except inside code. The result is only for display: stored text, search and prompts
  * keep the Markdown.
  */
 
@@ -21,11 +21,10 @@ const HELD = /\\([!-/:-@[-`{-~])|(?<!`)(`{1,100})(?!`) ?([^]{0,1000}?[^`]) ?\2(?
 const PUT_BACK = /\0(\d+)\0/gu;
 const TARGET = String.raw`\((?:[^()\s]|\([^()\s]{0,1000}\)){0,1000}(?:\s{1,9}"[^"]{0,1000}")?\)`;
 /**
- * Inline syntax and its replacements. Images precede links, which can contain them, and longer delimiters
- * precede shorter.
+ * Inline syntax and its replacements. Images precede links, which can contain them, and longer delimiters precede
+ * shorter ones.
  *
- * Each pattern spans at most 1,000 characters: without a limit, text made of delimiters would take quadratic
- * time.
+ * Each pattern spans at most 1,000 characters: without a limit, text made of delimiters would take quadratic time.
  */
 const INLINE: [RegExp, string][] = [
   [/<br(?:[\s/][^<>]{0,1000})?>/giu, " "],
@@ -33,7 +32,8 @@ const INLINE: [RegExp, string][] = [
   [/<((?:https?:\/\/|mailto:)[^<>\s]{1,1000})>/gu, "$1"],
   [new RegExp(String.raw`!\[([^[\]]{0,1000})\]${TARGET}`, "gu"), "$1"],
   [new RegExp(String.raw`\[([^[\]]{1,1000})\]${TARGET}`, "gu"), "$1"],
-  // Not a link: two numbers in brackets are references of a paper, and brackets after a name are an index.
+  // Two numbers in brackets, such as [1][2], are references of a paper, and brackets after a name are an index. Neither
+  // is a link.
   [/(?<![\p{L}\p{N}\]])\[(?!\d{1,9}\])([^[\]]{1,1000})\]\[[^[\]]{0,1000}\]/gu, "$1"],
   [/\*{3}(?=\S)([^*]{0,1000}[^*\s])\*{3}/gu, "$1"],
   [/\*\*(?=\S)([^]{0,1000}?\S)\*\*/gu, "$1"],
@@ -45,8 +45,8 @@ const INLINE: [RegExp, string][] = [
 ];
 
 /**
- * Strip Markdown from consecutive pieces of a document. The extension of `filename` tells whether it is
- * Markdown.
+ * Strip Markdown from consecutive pieces of a document. Return the pieces unchanged if the extension of `filename` is
+ * not that of Markdown.
  */
 export function stripMarkdownOf(filename: string, ...pieces: string[]): string[] {
   return MARKDOWN.test(filename) ? pieces.map(reader()) : pieces;
@@ -57,14 +57,14 @@ export function stripMarkdown(markdown: string): string {
 }
 
 /**
- * Return a function that strips consecutive pieces, because a code block can begin in one and end in the
- * next.
+ * Return a function that strips one piece after the other. It keeps its state between calls, because a code block can
+ * begin in one piece and end in the next.
  */
 function reader(): (piece: string) => string {
   let fence = "";
   return (piece) => {
     const read: string[] = [];
-    let open: string[] = []; // lines of a paragraph, because inline syntax can span lines
+    let open: string[] = []; // lines of a paragraph, joined before stripping, because inline syntax can span lines
     const close = () => void (read.push(...(open.length > 0 ? [inline(open.join("\n"))] : [])), (open = []));
     let mayBeCode = true;
     for (const line of piece.split("\n")) {
@@ -86,7 +86,9 @@ function reader(): (piece: string) => string {
   };
 }
 
-/** Return whether a line closes a code block: only the character of the opening fence, at least as often. */
+/**
+ * Return whether a line closes a code block: it contains only the character of the opening fence, at least as often.
+ */
 function isEnd(line: string, fence: string): boolean {
   const mark = line.trim();
   return mark.startsWith(fence) && [...mark].every((letter) => letter === fence[0]);
@@ -107,8 +109,7 @@ function block(whole: string): string | null {
 }
 
 /**
- * Return a heading without its closing "#" characters. A regular expression would be quadratic in a run of
- * tabs.
+ * Return a heading without its closing "#" characters. A regular expression would take quadratic time in a run of tabs.
  */
 function withoutEnd(heading: string): string {
   const line = heading.trimEnd();
@@ -129,9 +130,7 @@ function inline(text: string): string {
   return bare.replace(PUT_BACK, (_, at: string) => held[Number(at)] ?? "");
 }
 
-/**
- * Remove HTML comments. A regular expression would search for an end from every "<!--", in quadratic time.
- */
+/** Remove HTML comments. A regular expression would search for an end from every "<!--", which takes quadratic time. */
 function withoutComments(text: string): string {
   const kept: string[] = [];
   let at = 0;

@@ -1,6 +1,6 @@
 /**
- * Fold text and split it into search terms. The twin of server/vademecum/model/text/tokenize.py, which has the reasons;
- * shared cases: tests/conformance/ranking.json.
+ * Fold text and split it into search terms. This module mirrors server/vademecum/model/text/tokenize.py, which explains
+ * the rules; both are tested with tests/conformance/ranking.json.
  */
 
 import { limitMarkRuns } from "./normalization.ts";
@@ -16,17 +16,20 @@ const INVISIBLE =
   "ad 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-2064 2066-206f 3164 fe00-fe0f feff ffa0 " +
   "1bca0-1bca3 1d173-1d17a e0001 e0020-e007f e0100-e01ef";
 const DROPPED = new RegExp(`[${classBody(ACCENTS)}${classBody(INVISIBLE)}]+`, "gu");
-/** Letters that Unicode does not decompose but that people type differently. */
+/** Letters that Unicode does not decompose but that people type in several ways. */
 const RESPELLED: Record<string, string> = {
   ...{ ß: "ss", æ: "ae", œ: "oe", þ: "th", ς: "σ", ø: "o", đ: "d" },
   ...{ ð: "d", ł: "l", ħ: "h", ı: "i", ى: "ي", ی: "ي", ک: "ك" },
 };
 const IS_RESPELLED = new RegExp(`[${Object.keys(RESPELLED).join("")}]`, "g");
-/** Scripts without spaces, and Hangul, whose particles attach to words. Their runs are indexed as bigrams. */
+/**
+ * Characters of scripts without spaces, and Hangul, whose particles attach to words. Runs of them are indexed as
+ * bigrams.
+ */
 const DENSE =
   "\\u0e00-\\u0eff\\u1000-\\u109f\\u1100-\\u11ff\\u1780-\\u17ff\\u3005\\u3007\\u3040-\\u31bf\\u31f0-\\u31ff\\u3400-\\u4dbf" +
   "\\u4e00-\\u9fff\\ua960-\\ua97f\\uac00-\\ud7ff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
-/** English function words of questions. */
+/** English function words. A query ignores them if it has other words. */
 export const STOP_WORDS = new Set(
   (
     "a an and are as at be been but by did do does for from had has have how i in is it its of on or s that the " +
@@ -47,7 +50,7 @@ const JOINERS = /[-._\u2010,]/;
  */
 const DROPPABLE_JOINER = /(?<![0-9])[-._\u2010]|[-._\u2010](?![0-9])|,/g;
 const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
-/** The whitespace of Python's `split()`. JavaScript's differs in the ASCII separators. */
+/** The whitespace of Python's `split()`, which includes the ASCII separators, unlike that of JavaScript. */
 const WHITESPACE = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
 
 interface Run {
@@ -63,7 +66,7 @@ export function fold(text: string): string {
 
 function foldAssigned(text: string): string {
   const lower = text.normalize("NFKD").replace(DROPPED, "").toLowerCase().replace(DROPPED, "");
-  // Limited again, because a dropped character may have separated two runs of marks.
+  // Limit the runs of marks again, because a dropped character may have separated two runs.
   return limitMarkRuns(lower.replace(IS_RESPELLED, (letter) => RESPELLED[letter]!)).normalize("NFKC");
 }
 
@@ -77,7 +80,7 @@ export function tokenize(text: string): string[] {
   return runs(text).flatMap(({ text, isDense }) => (isDense ? [...text, ...bigrams(text)] : [stem(text)]));
 }
 
-/** Return the distinct terms of a query in order, without stop words unless it has no other words. */
+/** Return the distinct terms of a query in order. Stop words are omitted unless the query has no other words. */
 export function tokenizeQuery(text: string): string[] {
   const all = runs(text);
   const distinctive = all.filter(({ text }) => !STOP_WORDS.has(text));
@@ -112,7 +115,7 @@ function stripSuffix(word: string): string {
   return isDoubled ? base.slice(0, -1) : base;
 }
 
-/** Return the words of a text. After the words of a compound follows the compound as one word. */
+/** Return the words of a text. The words of a compound are followed by the whole compound as one word. */
 function runs(text: string): Run[] {
   const folded = fold(text);
   const compounds = folded.match(isAscii(folded) ? ASCII_COMPOUND : COMPOUND) ?? [];

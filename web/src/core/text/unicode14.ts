@@ -1,7 +1,7 @@
 /**
- * Unicode 14, frozen, for the text rules: the tables of server/vademecum/model/text/unicode14.py. They keep chunks and
- * terms equal on the server and in newer browsers. A character that Unicode added later has no normal form and no case,
- * and is neither a letter nor a mark.
+ * Fixed tables of Unicode 14, the same as in server/vademecum/model/text/unicode14.py. With them, the server and newer
+ * browsers produce the same chunks and terms. A character that Unicode added later has no normal form and no case, and
+ * is neither a letter nor a mark.
  */
 
 /** General category M as hexadecimal ranges, like MARKS in server/vademecum/model/text/unicode14.py. */
@@ -115,7 +115,7 @@ export function classBody(ranges: string): string {
 
 const UNASSIGNED = new RegExp(`([^${classBody(ASSIGNED)}]+)`, "u");
 
-/** Apply `change` to each run of assigned characters. Unassigned ones separate the runs, as in Unicode 14. */
+/** Apply `change` to each run of assigned characters. Unassigned characters separate the runs and stay unchanged. */
 export function mapAssigned(text: string, change: (run: string) => string): string {
   if (!UNASSIGNED.test(text)) return change(text);
   const pieces = text.split(UNASSIGNED);
