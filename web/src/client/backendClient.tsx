@@ -27,7 +27,8 @@ const worker = new Worker(new URL("../backendWorker.ts", import.meta.url), { typ
 export const signInApi: Remote<SignInApi> = wrap<SignInApi>(worker);
 
 /**
- * Promise that rejects when the worker cannot be loaded or started. Without a worker, calls to it would wait forever.
+ * Promise that rejects when the worker cannot be loaded or started. Calls to a worker that has not started would wait
+ * forever.
  */
 export const workerFailure = new Promise<never>((_, reject) => {
   worker.addEventListener("error", ({ message }) => reject(new Error(message)), { once: true });
@@ -139,7 +140,7 @@ export function useUploads(): Task[] | undefined {
   return useSubscription((listener) => api.watchUploads(listener), "uploads");
 }
 
-/** Map the ids of documents that the server embeds to their progress. */
+/** Return a map from document id to progress, for the documents that the server is embedding. */
 export function useServerEmbedding(): Record<string, Progress> | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchEmbedding(listener), "embedding");

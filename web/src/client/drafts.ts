@@ -7,8 +7,8 @@ import { channelNames } from "../lib/locks.ts";
 import { DraftDatabase, type Draft } from "../storage/draftDatabase.ts";
 
 /**
- * Return the key prefix of an earlier version's drafts. They are in Local Storage as `draft <user> <id>`,
- * with the time, a space and the text as value.
+ * Return the key prefix of an earlier version's drafts. Those are in Local Storage under the key `draft <user> <id>`;
+ * the value is the time, a space and the text.
  */
 const oldPrefixOf = (userId: string) => `draft ${userId} `;
 

@@ -13,8 +13,8 @@ export interface Options {
   base?: string;
   threads?: number;
   /**
-   * Callback for the progress of the download, which continues an interrupted one. It is not called if the model is on
-   * this device.
+   * Callback for the progress of the download. An interrupted download is continued. The callback is not called if the
+   * model is on this device.
    */
   onProgress?: (progress: Progress) => void;
   /** Signal that cancels the download. The downloaded part is kept. */

@@ -41,7 +41,10 @@ export const channelNames = {
   reload: (userId: string) => `vademecum-asked-${userId}`,
   /** Channel for changes of drafts. */
   drafts: (userId: string) => `vademecum-drafts-${userId}`,
-  /** Channel that tells all tabs to open a path, after one tab signed out or removed the account. */
+  /**
+   * Channel for a path, which is sent after one tab has signed out or removed the account. All other tabs open this
+   * path.
+   */
   signOut: "vademecum-leaving",
 };
 

@@ -100,8 +100,8 @@ async function migrate(collection: RxCollection): Promise<void> {
 
 /**
  * Remove the rows and drafts of an account from this device. No tab may have the rows open. RxDB's own removal is not
- * used: it empties its databases, one for each collection, but leaves them with the account in their names. Call
- * `compact` afterwards.
+ * used: it empties its databases, one for each collection, but does not delete them, and their names contain the
+ * account's id. Call `compact` afterwards.
  */
 export async function removeAccountDatabase(userId: string): Promise<void> {
   const names = [...(await storageNames(userId)), ...(await copies(userId)), draftDatabaseOf(userId)];

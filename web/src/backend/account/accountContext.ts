@@ -45,8 +45,8 @@ export class AccountContext {
   }
 
   /**
-   * Return the creation time for a new row: the current time, or the first time after the last "forget everything" if
-   * the clock is behind that.
+   * Return the creation time for a new row: the current time, but always later than the last "forget everything", even
+   * if the clock of this device is slow.
    */
   creationTime(): string {
     return nowAfter(this.account.forgottenAt);

@@ -11,7 +11,7 @@ import { channelNames, lockNames } from "../../lib/locks.ts";
  * up. Tabs need a moment to reload, and a frozen tab never responds.
  */
 const TIMEOUT_MS = 10_000;
-const ASK_MS = 500;
+const REQUEST_INTERVAL_MS = 500;
 
 /** Callback that reports whether opening the account waits for other tabs ("waits") or proceeds ("opening"). */
 export type ReportOpening = (kind: "waits" | "opening") => void;
@@ -66,7 +66,7 @@ export async function waitExclusive(
   const requesting = setInterval(() => {
     tell("waits");
     others.postMessage(null);
-  }, ASK_MS);
+  }, REQUEST_INTERVAL_MS);
   try {
     await navigator.locks.request(lockNames.account(userId), () => {
       clearInterval(requesting);

@@ -105,8 +105,8 @@ export class DeletedTextErasure {
   }
 
   /**
-   * Wait until the deletes of a "forget everything" have arrived, which can be after its time is known. Then request
-   * the erasure of all storages.
+   * Request the erasure of all storages after a "forget everything". Its time can arrive before its deletes, so wait
+   * until the deletes have arrived.
    */
   async #onForgotten(): Promise<void> {
     const { replicator: running } = this.#sync;

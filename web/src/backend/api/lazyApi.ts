@@ -10,10 +10,7 @@ export type AsyncMethods<T> = {
     : never;
 };
 
-/**
- * Return an object with the methods of the object that `load` resolves to. The first call of a method calls
- * `load`.
- */
+/** Return an object with the methods of the object that `load` resolves to. Each of its methods first calls `load`. */
 export function lazyApi<T extends object>(load: () => Promise<T>): AsyncMethods<T> & ProxyMarked {
   const get =
     (_: object, name: string | symbol) =>

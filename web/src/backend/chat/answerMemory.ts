@@ -23,7 +23,7 @@ export async function rememberedFacts(context: AccountContext, asked: EpisodeDoc
     all(context, "memories"),
     all(context, "entities"),
   ]);
-  // Exclude the turns of this chat, and quotation answers, because the documents contain their text.
+  // Exclude the turns of this chat. Also exclude quotation answers, whose text is already in the documents.
   const others = episodes.filter((row) => row.sessionId !== asked.sessionId && entersPrompts(row));
   const rows = { projects, sessions, episodes: others, memories, entities };
   return memorySection(

@@ -186,8 +186,8 @@ export class AnswerService {
   }
 
   /**
-   * Return the prompt summary of a turn. Return null if the turn was not answered since the app was opened, or too long
-   * ago.
+   * Return the prompt summary of a turn. Return null if the assistant has not answered the turn since the app was
+   * opened, or has answered too many other turns after it (see MAX_PROMPT_SUMMARIES).
    */
   promptSummary(episodeId: string): PromptSummary | null {
     return this.#promptSummaries.get(episodeId) ?? null;

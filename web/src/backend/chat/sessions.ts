@@ -17,7 +17,7 @@ export async function ensureSession(
   firstMessage: string,
   projectId?: string,
 ): Promise<void> {
-  // `findOne` returns null if the project has been deleted.
+  // Ignore a project that has been deleted since the user chose it.
   const project = projectId && (await context.database.projects.findOne(projectId).exec());
   const row: SessionDoc = {
     ...newRow(context, id),

@@ -11,7 +11,7 @@ import type { AccountContext } from "../account/accountContext.ts";
 export class UnansweredQuestions {
   readonly #context: AccountContext;
   readonly #tab = newId();
-  /** Resolves when this tab holds the lock that shows other tabs that it is open. */
+  /** Promise that resolves when this tab holds its lock. Other tabs check this lock to see whether the tab is open. */
   #lockHeld: Promise<unknown> | undefined;
 
   constructor(context: AccountContext) {
@@ -43,10 +43,7 @@ export class UnansweredQuestions {
     });
   }
 
-  /**
-   * Return whether a turn has no answer at all. A partial answer does not count as none: it is kept, and the user can
-   * regenerate it.
-   */
+  /** Return whether a turn has no answer at all. A partial answer is kept, and the user can regenerate it. */
   async isUnanswered(episodeId: string): Promise<boolean> {
     const found = await this.#context.database.episodes.findOne(episodeId).exec();
     const turn = found?.toMutableJSON() as EpisodeDoc | undefined;

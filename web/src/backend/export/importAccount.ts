@@ -85,8 +85,8 @@ async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<stri
 }
 
 /**
- * Return the central directory. It must end where its end record starts, which is false for the records of a ZIP inside
- * this ZIP.
+ * Return the central directory. Accept only an end record that directly follows its directory, because a ZIP inside
+ * this ZIP has an end record, too.
  */
 async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
   const bytes = async (from: number, to?: number) => new DataView(await zip.slice(from, to).arrayBuffer());
@@ -168,7 +168,7 @@ class RowImporter {
     if (!line.trim()) return;
     const [collection, row] = parseLine(name, line);
     if (!collection || !row || row["_deleted"]) return void this.result.leftOut++;
-    delete row["_deleted"]; // the server's export contains it (false), but schemas do not
+    delete row["_deleted"]; // false in the server's export, and not a field of the schemas
     delete row["syncError"];
     if (collection === "documents") row["userId"] = this.#context.account.userId;
     const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isTimestamp(row[name]));

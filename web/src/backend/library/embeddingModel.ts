@@ -111,8 +111,8 @@ export class EmbeddingModel {
   }
 
   /**
-   * Return the server's current model, or the last known model if the server is unreachable. Return null if it has
-   * none.
+   * Return the server's current model, or the last known model if the server is unreachable. Return null if there is no
+   * model.
    */
   async fetchManifest(): Promise<ModelInfo | null> {
     const { account, device, server } = this.#context;
@@ -150,7 +150,8 @@ export class EmbeddingModel {
 
   /**
    * Start the model if it is on this device, and return the embedder. Return null instead of waiting for a download or
-   * a slow start. A start takes a second or two, but without it, a search by words only could miss passages.
+   * a slow start. Callers wait for a normal start, which takes a second or two, because a search by words only could
+   * miss passages.
    */
   async embedderIfDownloaded(): Promise<Embedder | null> {
     const { kind } = this.state$.value;

@@ -7,7 +7,10 @@ import type { MemoryDoc } from "../../core/schema/rows.ts";
 import { deleteWithDependents } from "../library/cascade.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
-/** Add a memory. If its project, or the pool, has a current memory with the same text, refresh that memory instead. */
+/**
+ * Add a memory. If the project, or the pool, already has a current memory with the same text apart from case and
+ * accents, refresh that memory instead.
+ */
 export async function addMemory(
   context: AccountContext,
   text: string,

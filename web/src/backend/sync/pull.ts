@@ -16,7 +16,7 @@ export const epochOf = ({ id }: Checkpoint): string => id.split(".", 1)[0]!;
 type PullAnswer = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
 export type Replication = RxReplicationState<Row, Checkpoint>;
 
-/** Request a page and validate it. If JSON from another server reached RxDB, RxDB would loop or stall. */
+/** Request a page and validate it, because RxDB would loop or stall on JSON that is not from this server. */
 export async function requestPage(server: Server, path: string, signal: AbortSignal, silenceMs?: number) {
   const page = await requestJson<PullAnswer | null>(server, path, { signal }, silenceMs);
   if (!Array.isArray(page?.documents) || typeof page.checkpoint?.id !== "string") throw notOurServer();

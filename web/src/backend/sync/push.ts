@@ -92,8 +92,9 @@ function isRepeated({ newDocumentState, assumedMasterState }: Write): boolean {
 }
 
 /**
- * Shrink the assumed state of a write to its `syncError`, because the rejected content is part of the request, too. Without
- * `updatedAt` the server does not merge on top of it.
+ * Return the write with its assumed state reduced to the `syncError`. The full state contains the rejected content,
+ * which may be why the request fails. `updatedAt` is null, so that the server does not use this state as the base of a
+ * merge. Return undefined if the write has nothing to reduce.
  */
 function withoutRejectedState(write: Write): Write | undefined {
   const assumed = write.assumedMasterState;
@@ -104,8 +105,8 @@ function withoutRejectedState(write: Write): Write | undefined {
 
 /**
  * Return the row with a `syncError` from the server, because only the server can set the error's time and revision. To
- * get the error, push only the id, which the server must reject. If the response has no error, the row is not the cause
- * of the failure; then throw.
+ * get the error, push only the id, which the server must reject. If the response has no error, throw, because the row
+ * is not the cause of the failure.
  */
 async function markRejected(
   { newDocumentState: row, assumedMasterState }: Write,

@@ -325,7 +325,7 @@ export class Replicator {
     this.#setWaiting(error);
   }
 
-  /** Publish an error, except while a Retry-After is in effect and the error is not from a busy server. */
+  /** Publish an error. While a Retry-After is in effect, publish only errors from a busy server. */
   #setWaiting(error: unknown): void {
     if (this.#retryAfter.isActive && !isBusy(error)) return;
     this.#retryAfter.record(error);

@@ -180,7 +180,8 @@ export class SyncCoordinator {
     if (counted && kind === "live" && sum(waitingOf()) === 0 && !this.#replicator!.active$.value) {
       syncedAt = now();
       const { account, device } = this.#context;
-      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // a full disk must not stop this
+      // Publish the status even if its time cannot be stored, as on a full disk.
+      await device.accounts.update(account.userId, { syncedAt }).catch(console.error);
     }
     this.summary$.next({ kind, waiting: sum(waitingOf()), waitingOf: waitingOf(), syncedAt });
     this.#publishSummary();

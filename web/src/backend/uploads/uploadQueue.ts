@@ -35,7 +35,7 @@ import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
 import { UploadTasks } from "./uploadTasks.ts";
 
 /** Time limit for picking up the files of closed tabs. After it, another tab is assumed to process these files. */
-const OTHERS_MS = 2_000;
+const PICKUP_TIMEOUT_MS = 2_000;
 /** Error codes of account limits. The file itself is valid, so this device parses it and stores the text. */
 const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
@@ -80,7 +80,7 @@ export class UploadQueue {
     this.#sync = sync;
     this.#model = embedding;
     this.#finishing = new EmbeddingResumer(context, sync, embedding, this.#tasks, this.#locks);
-    storing().catch(() => {}); // load now, while online; a failure is reported at the first use
+    storing().catch(() => {}); // load now, while online; a failure is reported when the modules are needed
     const isLive$ = sync.summary$.pipe(
       map(({ kind }) => kind === "live"),
       distinctUntilChanged(),
@@ -109,7 +109,7 @@ export class UploadQueue {
   resume(): Promise<void> {
     const { account, device } = this.#context;
     return new Promise((resolve) => {
-      setTimeout(resolve, OTHERS_MS);
+      setTimeout(resolve, PICKUP_TIMEOUT_MS);
       void navigator.locks.request(lockNames.files(account.userId), async () => {
         device.watchFiles(account.userId, (ids) => {
           void Promise.all(ids.map((id) => this.#takeUp(id))).then(() => resolve());
@@ -268,7 +268,7 @@ export class UploadQueue {
       this.#retries.cancel(file.id);
       await this.#context.device.files.delete(file.id);
     } catch (error) {
-      if (this.#context.database.closed) return; // the app was closed; it processes the file when it is opened again
+      if (this.#context.database.closed) return; // the app was closed, and processes the file when it is opened again
       this.#retries.cancel(file.id);
       const half = await this.#context.database.documents.findOne(file.id).exec();
       // Keep the file if a part of its document is stored, so that the next attempt can complete the document.
@@ -353,7 +353,7 @@ export class UploadQueue {
     const contentHash = await sha256(bytes);
     const same = await this.#context.database.documents.findOne({ selector: { contentHash } }).exec();
     const documentId = same?.id ?? file.id;
-    const isOther = documentId !== file.id; // an equal id means an earlier, interrupted attempt with this file
+    const isOther = documentId !== file.id; // an interrupted attempt with this file has the file's own id
     if (isOther && file.sessionId) await borrow(this.#context, documentId, file.sessionId);
     // The text of a ready document is complete or arrives by the sync. A failed document is parsed again.
     const isHere = same?.status === "pending" && (await isWhole(this.#context, same));

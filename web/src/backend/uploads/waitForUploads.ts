@@ -1,4 +1,4 @@
-/** Wait for the files that are being added to a chat before a question in that chat is answered. */
+/** Before a question in a chat is answered, wait for the files that are being added to the chat. */
 
 import {
   concatMap,

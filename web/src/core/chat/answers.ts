@@ -1,7 +1,8 @@
 /**
  * Decide which answers enter prompts. Quotation answers do not, because they repeat documents that another session may
- * not have borrowed. "Not found" answers do not, because they contain no information. This module mirrors
- * server/vademecum/model/chat/answers.py, which explains the rules; both are tested with
+ * not have borrowed. "Not found" answers do not, because they contain no information.
+ *
+ * This module mirrors server/vademecum/model/chat/answers.py, which explains the rules; both are tested with
  * tests/conformance/answers.json.
  */
 

@@ -55,7 +55,7 @@ const BACK = 128;
 
 const [PARAGRAPH, SENTENCE, LINE, WORD] = [0, 1, 2, 3] as const;
 /** Minimum cost of a chunk that ends at a boundary, by the kind of the boundary. */
-const LEAST = [BUDGET / 4, BUDGET / 2, BUDGET / 2, BUDGET / 4] as const;
+const MIN_COST = [BUDGET / 4, BUDGET / 2, BUDGET / 2, BUDGET / 4] as const;
 
 /** Return the normalized text of a document. `Chunk.start` is an offset in this text. */
 export function documentText(parts: readonly Part[]): string {
@@ -158,7 +158,7 @@ function visibleEnd(text: string, start: number, end: number): number {
   return end;
 }
 
-/** Yield the start and end offset (exclusive) of every chunk of `text`. */
+/** Yield the start offset and the exclusive end offset of every chunk of `text`. */
 function* spans(text: string, breaks: readonly number[]): Generator<[number, number]> {
   const end = visibleEnd(text, 0, text.length);
   let start = afterGap(text, 0);
@@ -214,7 +214,7 @@ function bestEnd(text: string, start: number, fits: number, costs: readonly numb
   const matches = [...text.slice(start, start + fits + 1).matchAll(GAP_OR_STOP)];
   for (const match of matches.reverse()) {
     const [kind, at] = boundary(text, start + match.index, start + match.index + match[0].length);
-    if (at - start > fits || costs[at - start - 1]! < LEAST[kind] || matchesAt(GLUED_BEFORE, text, at))
+    if (at - start > fits || costs[at - start - 1]! < MIN_COST[kind] || matchesAt(GLUED_BEFORE, text, at))
       continue;
     if (kind === PARAGRAPH) return at;
     found[kind] ??= at;

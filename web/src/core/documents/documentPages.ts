@@ -26,8 +26,8 @@ export interface MarkedText {
   after: string;
 }
 
-const STRETCH = 16; // number of pieces after which a stretch ends at the next paragraph end
-const LONGEST = 64; // maximum number of pieces in a stretch
+const MIN_PIECES = 16; // number of pieces after which a stretch ends at the next paragraph end
+const MAX_PIECES = 64; // maximum number of pieces in a stretch
 
 export function mergePieces(pieces: readonly Piece[]): Stretch[] {
   const found: Stretch[] = [];
@@ -44,9 +44,9 @@ export function mergePieces(pieces: readonly Piece[]): Stretch[] {
 }
 
 function endsAfter({ pieces }: Stretch, last: Piece, next: Piece): boolean {
-  if (last.page !== next.page || pieces.length >= LONGEST) return true;
+  if (last.page !== next.page || pieces.length >= MAX_PIECES) return true;
   const paragraphEnds = next.start - (last.start + last.text.length) > 1;
-  return paragraphEnds && pieces.length >= STRETCH;
+  return paragraphEnds && pieces.length >= MIN_PIECES;
 }
 
 /** Split the text of the pieces around the piece with this index. If no piece has the index, the passage is empty. */

@@ -33,10 +33,10 @@ export interface Task {
   message: string | null;
 }
 
-const OVER: readonly Stage[] = ["done", "failed", "cancelled"];
+const FINISHED_STAGES: readonly Stage[] = ["done", "failed", "cancelled"];
 
 export function isFinished({ stage }: Pick<Task, "stage">): boolean {
-  return OVER.includes(stage);
+  return FINISHED_STAGES.includes(stage);
 }
 
 /**
@@ -76,11 +76,11 @@ export function unfinishedFilenames(tasks: readonly Task[]): string[] {
 }
 
 /** Error codes of temporary failures, which a retry can fix. */
-const PASSING = ["QUOTA", "QUOTA_KEPT", "ERROR"];
+const TEMPORARY_ERRORS = ["QUOTA", "QUOTA_KEPT", "ERROR"];
 
 /** Return whether a failed task that has no document can be retried. */
 export function mayRetry({ stage, code, documentId }: Task): boolean {
-  return stage === "failed" && documentId === null && PASSING.includes(code ?? "");
+  return stage === "failed" && documentId === null && TEMPORARY_ERRORS.includes(code ?? "");
 }
 
 /** Return whether a task ended with a document that is only partly embedded. */

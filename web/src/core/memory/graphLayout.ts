@@ -28,7 +28,7 @@ const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
  * Strength of the pull to the center. With this value, nodes without edges evenly fill an ellipse the size of
  * the frame.
  */
-const TO_THE_MIDDLE = 5;
+const CENTER_PULL = 5;
 
 export function layout(
   ids: readonly string[],
@@ -73,7 +73,7 @@ function forces(
   apart: number,
   { width, height }: Frame,
 ) {
-  const inwards = TO_THE_MIDDLE / (width + height);
+  const inwards = CENTER_PULL / (width + height);
   const pulled = points.map(({ x, y }): Point => ({ x: -x * inwards * height, y: -y * inwards * width }));
   function push(a: number, b: number, force: (distance: number) => number) {
     const [dx, dy] = [points[a]!.x - points[b]!.x, points[a]!.y - points[b]!.y];

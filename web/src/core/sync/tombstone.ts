@@ -11,7 +11,7 @@ interface Schema {
   required?: readonly string[];
 }
 
-const KEPT = new Set([
+const KEPT_FIELDS = new Set([
   "id",
   "createdAt",
   "updatedAt",
@@ -30,7 +30,7 @@ export function toTombstone<Row extends object>(row: Row, schema: Schema): Row {
   const required = new Set(schema.required ?? []);
   const blanked: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(row)) {
-    if (name.startsWith("_") || KEPT.has(name)) blanked[name] = value;
+    if (name.startsWith("_") || KEPT_FIELDS.has(name)) blanked[name] = value;
     else if (required.has(name)) blanked[name] = blankOf(schema.properties[name] as Field);
   }
   return { ...blanked, _deleted: true } as unknown as Row;

@@ -1,6 +1,6 @@
 /**
- * Rank texts with BM25, using postings. This module mirrors server/vademecum/model/text/bm25.py, which explains the
- * rules; both are tested with tests/conformance/ranking.json.
+ * Rank texts with BM25, using postings. This module mirrors server/vademecum/model/text/bm25.py; both are tested with
+ * tests/conformance/ranking.json.
  */
 
 import { tokenize } from "./tokenize.ts";

@@ -13,7 +13,7 @@ const LINE_END = /\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]/g;
 const DROPPED = /[\ufeff\u200b]/g;
 const MARK = `[${classBody(MARKS)}]`;
 const LONG_RUN = new RegExp(`(${MARK}{${MAX_MARK_RUN}})${MARK}+`, "gu");
-// NFKD turns the halfwidth kana voicing signs into marks. They are the only such characters.
+// NFKD turns the halfwidth kana voicing signs into marks. It does this with no other characters outside `MARK`.
 const COMPAT_MARK = `(?:${MARK}|[\uff9e\uff9f])`;
 const LONG_COMPAT_RUN = new RegExp(`(${COMPAT_MARK}{${MAX_MARK_RUN}})${COMPAT_MARK}+`, "gu");
 const ASTRAL_HAN = /[\u{20000}-\u{3ffff}]/gu;

@@ -17,8 +17,8 @@ const TABLE_ROW = /^[ \t]*\|(.+)\|[ \t]*$/u;
 const CELL_END = /(?<!\\)\|/u;
 
 /** Text that stays literal: escaped characters and inline code. */
-const HELD = /\\([!-/:-@[-`{-~])|(?<!`)(`{1,100})(?!`) ?([^]{0,1000}?[^`]) ?\2(?!`)/gu;
-const PUT_BACK = /\0(\d+)\0/gu;
+const LITERAL = /\\([!-/:-@[-`{-~])|(?<!`)(`{1,100})(?!`) ?([^]{0,1000}?[^`]) ?\2(?!`)/gu;
+const PLACEHOLDER = /\0(\d+)\0/gu;
 const TARGET = String.raw`\((?:[^()\s]|\([^()\s]{0,1000}\)){0,1000}(?:\s{1,9}"[^"]{0,1000}")?\)`;
 /**
  * Inline syntax and its replacements. Images precede links, which can contain them, and longer delimiters precede
@@ -125,9 +125,9 @@ function inline(text: string): string {
     `\0${held.push(escaped ?? code ?? "") - 1}\0`;
   const bare = INLINE.reduce(
     (said, [mark, left]) => said.replace(mark, left),
-    withoutComments(text.replaceAll("\0", "").replace(HELD, hold)),
+    withoutComments(text.replaceAll("\0", "").replace(LITERAL, hold)),
   );
-  return bare.replace(PUT_BACK, (_, at: string) => held[Number(at)] ?? "");
+  return bare.replace(PLACEHOLDER, (_, at: string) => held[Number(at)] ?? "");
 }
 
 /** Remove HTML comments. A regular expression would search for an end from every "<!--", which takes quadratic time. */
