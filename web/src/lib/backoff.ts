@@ -15,7 +15,9 @@ export function retryDelayMs(failures: number, retryAfterS = 0): number {
   return Math.min(MAX_DELAY_MS, Math.max(FIRST_DELAY_MS * 2 ** failures, retryAfterS * 1000));
 }
 
-/** Schedules retries with growing delays. The id of a retry is that of a file or a question. */
+/**
+ * Schedules retries with growing delays. The id tells separate retries apart, for instance those of different files.
+ */
 export class RetrySchedule {
   readonly #failures = new Map<string, number>();
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();

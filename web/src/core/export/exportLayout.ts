@@ -1,5 +1,6 @@
 /**
- * File names and README of an export. The file names are the same as in the server's exports (services/data/export.py).
+ * File names and README of an export. Rows and texts have the same file names as in the server's exports
+ * (services/data/export.py).
  */
 
 export const WAITING = "waiting.jsonl";
