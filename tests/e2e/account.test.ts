@@ -188,7 +188,7 @@ test("forget everything shows a receipt and clears the device", async () => {
   await device.setOffline(true);
   await device.call("syncNow");
   await device.untilStatusIs("offline");
-  await device.page.getByText("The server has to do this").waitFor();
+  await device.page.getByText("Only the server can do this").waitFor();
   await device.setOffline(false);
   await device.call("syncNow");
   await device.untilStatusIs("synced");

@@ -27,7 +27,7 @@ test("the receipt is shown while another tab is open", async () => {
   await page.getByRole("button", { name: "Forget everything" }).click();
   const receipt = page.getByRole("dialog", { name: "Everything has been erased" });
   await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies) and .* nothing is left on the server/u).waitFor();
-  expect(await receipt.textContent()).toContain("This device is not clean yet");
+  expect(await receipt.textContent()).toContain("Some data is still on this device because another tab");
   await other.close();
   await page.getByRole("button", { name: "Start over" }).click();
   await composerOf(page).waitFor();

@@ -52,7 +52,7 @@ function shown(): string {
 /** Stop the answer, so that it does not continue during the next test. */
 async function stop(): Promise<void> {
   await device.page.getByRole("button", { name: "Stop" }).click();
-  await device.page.getByText("Stopped. What arrived is kept.").waitFor();
+  await device.page.getByText("Stopped. The answer so far is kept.").waitFor();
 }
 
 /** Wait until an answer is longer than the previous one: only then does it replace it when it is stopped. */
@@ -121,7 +121,7 @@ test("a partial answer survives a server crash", async () => {
   await device.ask("Tell me slowly.");
   await device.page.getByText(/word9/).waitFor();
   await harness.control("kill");
-  await device.page.getByText("The answer was cut off. What arrived is kept.").waitFor();
+  await device.page.getByText("The answer was cut off. The answer so far is kept.").waitFor();
   await harness.control("start");
   const live = async () =>
     (await harness.liveRows(device.user, "episodes")).filter(({ sessionId }) => sessionId === shown());

@@ -65,7 +65,7 @@ test("buttons that disappear keep the focus nearby", async () => {
   await writing().press("Enter");
   await page.getByText("On and on.").waitFor();
   await button("Stop").press("Enter");
-  await page.getByText("Stopped. What arrived is kept.").waitFor();
+  await page.getByText("Stopped. The answer so far is kept.").waitFor();
   await soonHas("BUTTON Send");
   await device.drop("lease.txt", "The rent of the flat is 940 euros.");
   await button(/^Remove lease\.txt/u).press("Enter");

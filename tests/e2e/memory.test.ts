@@ -108,9 +108,9 @@ test("a memory is added, found, deleted and restored", async () => {
   await statement("The cellar key").waitFor();
   await page.getByRole("searchbox", { name: "Search memories" }).fill("CELLAR");
   await expect.poll(() => page.locator("li[data-memory]").count()).toBe(1);
-  await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
+  await page.getByRole("combobox", { name: "Filter by project" }).selectOption("In no project");
   await page.getByText("No memories match.").waitFor();
-  await page.getByRole("combobox", { name: "Where" }).selectOption("In Flat in Harbour Street");
+  await page.getByRole("combobox", { name: "Filter by project" }).selectOption("In Flat in Harbour Street");
   await button("Delete: The cellar key is at Bo's.").click();
   await statement("The cellar key").waitFor({ state: "detached" });
   await button("Undo").click();
@@ -160,9 +160,9 @@ test("the timeline searches online and offline", async () => {
   await page.getByRole("searchbox", { name: "Search messages" }).fill("deposit back");
   await page.getByText("Found by words and by meaning").waitFor();
   await expectFit(page);
-  await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
+  await page.getByRole("combobox", { name: "Filter by project" }).selectOption("In no project");
   await page.getByText("No messages match.").waitFor();
-  await page.getByRole("combobox", { name: "Where" }).selectOption("Everywhere");
+  await page.getByRole("combobox", { name: "Filter by project" }).selectOption("Everywhere");
   await device.setOffline(true);
   await page.getByRole("searchbox", { name: "Search messages" }).fill("much NOTICE");
   await page.getByText("1 message. Found on this device, by words only.").waitFor();
@@ -180,7 +180,7 @@ test("a failed background task can be retried", async () => {
   const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
   await harness.request(ada, `/v1/projects/${choir}/summarize?later=true`, { method: "POST" });
   await device.navigate("/memory/background");
-  await page.getByText("The administrator of this server has turned this off").waitFor();
+  await page.getByText("The administrator of this server has turned background tasks off").waitFor();
   await page.getByText("Summary: Choir").waitFor();
   await page.getByText(/Failed [2-9] times\./u).waitFor();
   await expectFit(page);

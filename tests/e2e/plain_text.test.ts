@@ -87,7 +87,7 @@ test("waiting uploads are canceled, failed ones grouped", async () => {
   await tray.getByRole("button", { name: "Clear" }).click();
 
   await input.setInputFiles([...files(["6.txt"], "The ferry returns at "), ...files(["7.txt", "8.txt"], "")]);
-  await tray.getByText("2 files could not be added, 1 file added").waitFor();
+  await tray.getByText("2 files could not be added · 1 file added").waitFor();
   expect(await failed.getByRole("listitem").count()).toBe(2);
   expect(await failed.getByText("This file contains no text.").count()).toBe(2);
   expect(await failed.getByRole("button").count()).toBe(0); // a retry would fail again

@@ -73,7 +73,7 @@ test("a full device syncs after space is freed", async () => {
   const composer = composerOf(page);
   expect(await composer.inputValue()).toBe("How much is the rent?");
   await page.getByRole("button", { name: "Browser storage full" }).click();
-  await page.getByText("Everything here is safe, and so is the rest on the server").last().waitFor();
+  await page.getByText("Your data on this device and on the server is safe").last().waitFor();
   await device.expectAccessible();
   expect(await device.rows("documents")).toEqual([]);
 

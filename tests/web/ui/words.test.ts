@@ -111,14 +111,16 @@ test("omitted prompt parts are counted by kind", () => {
   const none = { facts: [], turns: [], memories: [], passages: [] };
   expect(leftOutText(none)).toBe(t("prompt.everythingFit"));
   expect(leftOutText({ ...none, turns: ["a"], passages: ["b", "c"] })).toBe(
-    "Left out because of the limit: 1 earlier message and 2 passages.",
+    "Left out because of the limits: 1 earlier message and 2 passages.",
   );
 });
 
 test("documents used this month get no unused date", () => {
-  expect(unusedSince(5, new Date().toISOString())).toBe("You haven't used these 5 for the longest time.");
-  expect(unusedSince(1, new Date().toISOString())).toBe("You haven't used this one for the longest time.");
-  expect(unusedSince(5, "2020-03-15T00:00:00.000Z")).toBe("You haven't used these 5 since March 2020.");
+  expect(unusedSince(5, new Date().toISOString())).toBe("These 5 documents have been unused the longest.");
+  expect(unusedSince(1, new Date().toISOString())).toBe("This document has been unused the longest.");
+  expect(unusedSince(5, "2020-03-15T00:00:00.000Z")).toBe(
+    "You haven't used these 5 documents since March 2020.",
+  );
 });
 
 test("a small share is not shown as zero", () => {

@@ -17,15 +17,15 @@ test("the summary shows progress and outcomes", () => {
   expect(uploadSummary(tasks("reading"))).toBe("Adding 1 file");
   expect(uploadSummary(tasks("sending", "waiting", "waiting"))).toBe("Adding file 1 of 3");
   expect(uploadSummary(tasks("done", "failed", "reading", "waiting"))).toBe(
-    "Adding file 3 of 4, 1 file could not be added",
+    "Adding file 3 of 4 · 1 file could not be added",
   );
   expect(uploadSummary(tasks("cancelled", "done", "embedding"))).toBe("Adding file 2 of 2");
   expect(uploadSummary(tasks("done", "needs-server", "reading"))).toBe("Adding file 2 of 2");
   expect(uploadSummary(tasks("done", "done"))).toBe("2 files added");
   const here = { ...task("a", "done"), existing: true };
-  expect(uploadSummary([...tasks("done"), here])).toBe("1 file added, 1 file was already here");
+  expect(uploadSummary([...tasks("done"), here])).toBe("1 file added · 1 file was already here");
   expect(uploadSummary(tasks("done", "failed", "done", "cancelled"))).toBe(
-    "1 file could not be added, 2 files added",
+    "1 file could not be added · 2 files added",
   );
   expect(uploadSummary([{ ...task("a", "failed"), documentId: "d" }])).toBe(
     "1 file was not fully prepared for search",

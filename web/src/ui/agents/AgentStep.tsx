@@ -5,7 +5,7 @@ import { hasMore, headingOf, type Observation } from "../../core/agents/observat
 import { Chevron } from "../components/Chevron.tsx";
 import classes from "./agents.module.css";
 import { KindIcon } from "./KindIcon.tsx";
-import { date, dateTime, time } from "../../locale/format.ts";
+import { dateTime, time } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 interface Props {
@@ -97,9 +97,8 @@ function Action({ verb, title, onClick }: { verb: string; title: string; onClick
 
 function Details({ step, showDate }: Pick<Props, "step" | "showDate">) {
   const { kind, createdAt, updatedAt, tool, count, redactions, pinned } = step;
-  const at = time(createdAt);
   const details = [
-    showDate ? `${date(createdAt)}, ${at}` : at,
+    showDate ? dateTime(createdAt) : time(createdAt),
     tool,
     count > 1 && t("agents.times", { n: count }),
     count > 1 && updatedAt !== createdAt && t("agents.last", { when: dateTime(updatedAt) }),

@@ -26,19 +26,12 @@ export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
   const { limits, tier } = account;
   const amounts = [
     t("documents.countOfLimit", { n: held, limit: limits.documents }),
-    usage && t("documents.bytes", { used: bytes(usage.bytes), limit: bytes(limits.storageBytes) }),
+    usage && storageText(usage, limits.storageBytes, isLive),
   ].filter(Boolean);
   return (
     <Stack gap="xs" component="section" aria-label={t("documents.storage")}>
       <Group justify="space-between" gap="xs">
-        <Text size="sm">
-          {amounts.join(" · ")}
-          {usage && !isLive && (
-            <Text span c="dimmed">
-              {` (${t("documents.bytesAsOf", { when: ago(usage.at) })})`}
-            </Text>
-          )}
-        </Text>
+        <Text size="sm">{amounts.join(" · ")}</Text>
         <Badge variant="default" tt="none">
           {t("documents.tier", { tier })}
         </Badge>
@@ -59,6 +52,13 @@ export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
       )}
     </Stack>
   );
+}
+
+function storageText(usage: Usage, limitBytes: number, isLive: boolean): string {
+  const [used, limit] = [bytes(usage.bytes), bytes(limitBytes)];
+  return isLive
+    ? t("documents.bytes", { used, limit })
+    : t("documents.bytesAsOf", { used, limit, when: ago(usage.at) });
 }
 
 function Warning({ documents, remaining, onChoose }: QuotaMeterProps & { remaining: number }) {

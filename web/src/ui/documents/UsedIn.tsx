@@ -1,26 +1,25 @@
-import { Anchor, Text } from "@mantine/core";
-import { Fragment } from "react";
-import { Link } from "wouter";
+import { Text } from "@mantine/core";
+import { CHATS, TextWithChats } from "../components/TextWithChats.tsx";
 import { t } from "../../locale/t.ts";
 
-const SHOWN = 3;
+/** Maximum number of linked chats. */
+const LINKS_MAX = 3;
 
-/** Show links to the chats that use a document. */
+/** Show links to some of the chats that use a document, and the number of all others. */
 export function UsedIn({ ids, titles }: { ids: readonly string[]; titles: ReadonlyMap<string, string> }) {
-  const titled = ids.filter((id) => titles.has(id));
-  const more = ids.length - Math.min(SHOWN, titled.length);
+  const chats = ids.flatMap((id) => (titles.has(id) ? [{ id, title: titles.get(id)! }] : []));
+  const linked = chats.slice(0, LINKS_MAX);
   return (
     <Text size="sm" c="dimmed">
-      {ids.length === 0 ? t("documents.notUsed") : `${t("documents.usedIn")} `}
-      {titled.slice(0, SHOWN).map((id, index) => (
-        <Fragment key={id}>
-          {index > 0 && ", "}
-          <Anchor component={Link} href={`/s/${id}`} size="sm" underline="always" dir="auto">
-            {titles.get(id)}
-          </Anchor>
-        </Fragment>
-      ))}
-      {more > 0 && ids.length > 0 && `${titled.length > 0 ? ", " : ""}${t("common.more", { n: more })}`}
+      <TextWithChats text={usageText(ids.length, linked.length)} chats={linked} />
     </Text>
   );
+}
+
+function usageText(total: number, linked: number): string {
+  if (total === 0) return t("documents.notUsed");
+  if (linked === 0) return t("documents.usedInCount", { n: total });
+  return total === linked
+    ? t("documents.usedIn", { chats: CHATS })
+    : t("documents.usedInMore", { chats: CHATS, n: total - linked });
 }

@@ -35,10 +35,10 @@ export function uploadSummary(tasks: readonly Task[]): string {
   else if (waiting > 0) parts.push(t("uploads.waitingForServer", { n: waiting }));
   if (failed > 0) parts.push(t("uploads.failed", { n: failed }));
   if (unfinished > 0) parts.push(t("uploads.unfinished", { n: unfinished }));
-  if (active + waiting > 0) return parts.join(", ");
+  if (active + waiting > 0) return parts.join(" · ");
   if (added > 0) parts.push(t("uploads.added", { n: added }));
   if (existing > 0) parts.push(t("uploads.existing", { n: existing }));
-  return parts.join(", ") || t("uploads.none");
+  return parts.join(" · ") || t("uploads.none");
 }
 
 /** Return the stage of an upload, or why it failed. */
