@@ -72,7 +72,7 @@ test("a part missing in the worker is reported", async () => {
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByRole("button", { name: "Export everything" }).click();
   await page
-    .getByText("The part of the app that does this could not be loaded. Nothing was changed")
+    .getByText("The part of the app needed for this could not be loaded. Nothing was changed")
     .waitFor();
   await find(...lost);
   await loadAgain().click();

@@ -144,7 +144,7 @@ test("a replaced edit is kept and restored", async () => {
   expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");
   await device.statusLine.click();
   await device.page.getByText("the laptop's words").waitFor();
-  await device.page.getByText("Your version of “about.f2” was replaced").waitFor();
+  await device.page.getByText("replaced your version of “about.f2”").waitFor();
   await device.expectAccessible();
   await device.clickButton("Restore my version");
   await device.until(async () => (await onServer(ada, "facts", "f2"))?.["value"] === "the laptop's words");

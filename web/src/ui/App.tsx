@@ -1,4 +1,4 @@
-/** The root component: opens the account, then shows the app, the sign-in page or why neither is possible. */
+/** The root component. It opens the account and shows the app, the sign-in page, or why the account did not open. */
 
 import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { proxy } from "comlink";
@@ -26,16 +26,16 @@ const SignIn = lazyComponent(() => import("./SignIn.tsx"));
 
 declare global {
   interface Window {
-    /** The API of the worker, for the console and for tests. */
+    /** The API of the worker, for use in the browser's console and in tests. */
     vademecum: RemoteAccountApi;
   }
 }
 
 type AppState =
   | { kind: "opening" }
-  | { kind: "waits" } // another tab has a different version of the app open
+  | { kind: "waits" } // another tab runs a different version of the app, so this tab waits
   | { kind: "outdated" } // a newer version has changed the format of the stored data
-  | { kind: "nobody" } // show the sign-in page
+  | { kind: "nobody" } // no account to open: show the sign-in page
   | { kind: "failedToOpen" }
   | { kind: "noSpace" } // the disk is too full to finish an interrupted rewrite of the database
   | { kind: "notCarriedOver" } // the stored data could not be migrated
@@ -88,8 +88,8 @@ export function App() {
 }
 
 /**
- * Remount the app after "forget everything" in another tab or device, because the open page shows deleted
- * data.
+ * Show the app for the opened account. After "forget everything" in another tab or on another device, remount the app,
+ * because its open page still shows the erased data.
  */
 function OpenedAccount(opened: OpenAccount) {
   const account = useAccount(opened);
@@ -108,7 +108,7 @@ function OpenedAccount(opened: OpenAccount) {
 }
 
 async function openAccount(onProgress: ReportOpening): Promise<AppState> {
-  // This path also switches to another account.
+  // On this path, do not open the last account, so that the user can sign in with another one.
   if (location.pathname === "/sign-in") return { kind: "nobody" };
   const api = await signInApi.openAccount(proxy(onProgress));
   if (!api) return { kind: "nobody" };

@@ -5,8 +5,8 @@ import { dismissLoadError, reloadIfAvailable, useLoadError } from "./loadError.t
 import { t } from "../locale/t.ts";
 
 /**
- * Offer to reload the page when a part of it could not be loaded. There is no automatic reload: the user may
- * be writing.
+ * Offer to reload the page when a part of it could not be loaded. The page does not reload by itself, because the user
+ * may be writing.
  */
 export function LoadErrorPrompt() {
   const hasError = useLoadError();

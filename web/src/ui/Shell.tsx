@@ -1,4 +1,4 @@
-/** The frame of the app: the sidebar on the left, which is a drawer on a phone, and the open page. */
+/** The frame of the app: the header, the sidebar (a drawer on narrow screens) and the open page. */
 
 import { AppShell, Burger, Group, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
@@ -28,7 +28,7 @@ const Settings = lazyComponent(() => import("./settings/Settings.tsx"));
 const CommandPalette = lazyComponent(() => import("./commands/CommandPalette.tsx"));
 const ShortcutHelp = lazyComponent(() => import("./commands/ShortcutHelp.tsx"));
 
-/** Media query for screens on which the sidebar is a drawer: below the component library's "sm". */
+/** Media query for screens on which the sidebar is a drawer: those below the component library's breakpoint "sm". */
 const NARROW = "(max-width: 47.99em)";
 
 type Overlay = "search" | "shortcuts";
@@ -53,7 +53,7 @@ export function Shell() {
       </a>
       <AppShell.Header px="md">
         <Group h="100%" wrap="nowrap">
-          {/* If both do not fit, the name is hidden and the sync status stays. */}
+          {/* If the name and the sync status do not both fit, the name is hidden. */}
           <Group wrap="nowrap" miw={34} flex={1}>
             <Burger
               opened={opened}
@@ -96,11 +96,11 @@ export function Shell() {
         </ErrorBoundary>
       </AppShell.Main>
       <ReloadRequestPrompt />
-      {/* Each overlay has its own Suspense, so that one that cannot be loaded does not hide the others. */}
+      {/* Each overlay has its own Suspense: an overlay that fails to load stays suspended and must not hide others. */}
       <Suspense>
         {overlay === "search" && (
           <CommandPalette
-            // "Keyboard shortcuts" replaces the palette before this is called.
+            // The command "Keyboard shortcuts" opens its overlay before the palette closes: keep that overlay open.
             onClose={() => setOverlay((open) => (open === "search" ? undefined : open))}
             onShortcuts={() => setOverlay("shortcuts")}
           />
@@ -114,7 +114,7 @@ export function Shell() {
   );
 }
 
-/** Close the drawer after a click on one of its links, also on a link to the open page. */
+/** Close the drawer after a click on one of its links and focus the page, even if the link leads to the open page. */
 function closeDrawer(close: () => void): void {
   close();
   document.getElementById("main")?.focus({ preventScroll: true });
@@ -124,7 +124,7 @@ function isLink(target: EventTarget): boolean {
   return target instanceof Element && target.closest("a") !== null;
 }
 
-/** Redirect to the address of a new chat. Its row is created with the first message. */
+/** Redirect to the address of a new chat. The row of the chat is created with its first message. */
 function NewConversation() {
   const [, navigate] = useLocation();
   const { api, drafts } = useAccountApi();

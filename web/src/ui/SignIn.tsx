@@ -1,4 +1,4 @@
-/** The sign-in page: email and password. The server handles sign-in links. */
+/** The sign-in page for an email address and a password. Sign-in links are handled by the server. */
 
 import {
   Alert,
@@ -73,7 +73,7 @@ export default function SignIn() {
   );
 }
 
-/** Show the accounts with data on this device, which open without the server. */
+/** Show the accounts with data on this device. They can be opened without the server. */
 function DeviceAccounts() {
   const [accounts, setAccounts] = useState<DeviceAccount[]>([]);
   useEffect(() => void signInApi.deviceAccounts().then(setAccounts), []);

@@ -3,7 +3,7 @@ import { useState } from "react";
 import { applyUpdate, useUpdateReady } from "./appUpdate.ts";
 import { t } from "../locale/t.ts";
 
-/** Offer to reload with a new version of the app. */
+/** Offer to reload the page when a new version of the app has been downloaded. */
 export function UpdatePrompt() {
   const isReady = useUpdateReady();
   const [dismissed, setDismissed] = useState(false);

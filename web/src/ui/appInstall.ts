@@ -1,6 +1,6 @@
 /**
- * Install the app. The browser fires an event when it allows this, and the event is stored until the user
- * asks.
+ * Install the app. The browser fires an event when the app can be installed. The event is stored until the user clicks
+ * "Install".
  */
 
 import { SharedState, useSharedState } from "../client/sharedState.ts";
@@ -11,7 +11,7 @@ interface InstallPromptEvent extends Event {
 
 const installPrompt = new SharedState<InstallPromptEvent | null>(null);
 
-/** Call this when the page starts: the browser fires its event once, and early. */
+/** Listen for the browser's event. Call this when the page starts, because the browser fires the event only once. */
 export function listenForInstallPrompt(): void {
   addEventListener("beforeinstallprompt", (event) => {
     event.preventDefault(); // suppress the browser's own banner

@@ -13,17 +13,17 @@ export function registerServiceWorker(): void {
   update = registerSW({ immediate: true, onNeedRefresh: () => updateReady.set(true) });
 }
 
-/** Return whether a new version is downloaded and waits to be applied. */
+/** Return whether a new version has been downloaded and can be applied. */
 export function useUpdateReady(): boolean {
   return useSharedState(updateReady);
 }
 
-/** Reload the page with the new version. Unsent text is kept (see drafts.ts). */
+/** Reload the page with the new version. Drafts survive the reload (see drafts.ts). */
 export async function applyUpdate(): Promise<void> {
   await update?.();
 }
 
-/** Ask the server for a new version. Return false if it has none or does not respond. */
+/** Ask the server for a new version. Return false if the server has no new version or does not respond. */
 export async function checkForUpdate(): Promise<boolean> {
   if (updateReady.value) return true;
   const registration = await navigator.serviceWorker?.getRegistration();

@@ -1,4 +1,4 @@
-/** The storage that the browser grants this app, and whether it is persistent. */
+/** The storage that the browser grants to this app, and whether the browser keeps it when space runs low. */
 
 import { useEffect, useState } from "react";
 import { useRows } from "../client/backendClient.tsx";
@@ -10,7 +10,7 @@ interface StorageEstimate {
 }
 
 async function estimateStorage(): Promise<StorageEstimate | null> {
-  if (!navigator.storage?.estimate) return null; // pages without HTTPS have no such API
+  if (!navigator.storage?.estimate) return null; // the browser has no storage API, for example on a page without HTTPS
   const [persistent, { usage = 0, quota = 0 }] = await Promise.all([
     navigator.storage.persisted(),
     navigator.storage.estimate(),
@@ -23,7 +23,7 @@ export async function requestPersistence(): Promise<boolean> {
   return (await navigator.storage?.persist?.()) ?? false;
 }
 
-/** Request persistent storage once per visit, as soon as there is a document. */
+/** Request persistent storage once per visit, as soon as the device has a document. */
 export function usePersistentStorage(): void {
   const hasDocuments = (useRows("documents", { limit: 1 })?.length ?? 0) > 0;
   useEffect(() => {

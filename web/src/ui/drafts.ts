@@ -1,4 +1,4 @@
-/** Unsaved text, kept so that it survives an update of the app or a closed page. */
+/** Drafts: unsaved texts that survive an update of the app or closing the page. */
 
 import { useState } from "react";
 import { removeOldDrafts, type Drafts } from "../client/drafts.ts";
@@ -7,14 +7,17 @@ import { newId } from "../core/schema/uuid7.ts";
 import { nowAfter } from "../core/schema/timestamps.ts";
 import { useAccountApi, type RemoteAccountApi } from "../client/backendClient.tsx";
 
-/** Key of the stored receipt of the last "Forget everything" (see ui/memory/forgetProgress.ts). */
+/** Local Storage key of the receipt of the last "Forget everything" (see ui/memory/forgetProgress.ts). */
 export const receiptKey = (userId: string) => `receipt ${userId}`;
 
-/** sessionStorage key: the id of this tab, then the ids of its new chats that have only a draft, the latest first. */
+/** Session Storage key of the id of this tab, followed by the ids of its chats with only a draft, the latest first. */
 const NEW = "new";
 let tabIds: Promise<string[]> | undefined;
 
-/** Return the ids of this tab. A duplicated tab starts with a copy of them; the original still holds the lock. */
+/**
+ * Return the ids that are stored under `NEW`. A duplicated tab starts with a copy of the original tab's ids. Since the
+ * original tab holds the lock of the first id, the duplicate gets a new id.
+ */
 async function claimTabIds(): Promise<string[]> {
   const ids = sessionStorage.getItem(NEW)?.split(" ") ?? [newId()];
   const isOwner = await new Promise((resolve) => {
@@ -29,13 +32,13 @@ async function claimTabIds(): Promise<string[]> {
 }
 
 /**
- * Return the id for a new chat: that of a new chat with a draft in this tab, if there is one. The draft of a chat that
- * another device deleted moves to a new chat.
+ * Return an id for a new chat. If this tab has a chat with only a draft, return the id of that chat. First, give each
+ * draft of a deleted chat the id of a new chat.
  */
 export async function newConversationId(api: RemoteAccountApi, drafts: Drafts): Promise<string> {
   const draftIds = drafts.ids();
   const isDeletedById = new Map(draftIds[0] ? await api.sessionStates(draftIds) : []);
-  const ids = await (tabIds ??= claimTabIds()); // no await below: the rest runs in one go
+  const ids = await (tabIds ??= claimTabIds()); // no await below, so that two calls cannot interleave
   for (const [id, isDeleted] of isDeletedById) {
     const draft = isDeleted && drafts.get(id);
     if (!draft) continue;
@@ -51,7 +54,10 @@ export async function newConversationId(api: RemoteAccountApi, drafts: Drafts): 
   return id;
 }
 
-/** Return the draft with this id, or else `initial`, and its setter. Text that is empty or equals `initial` is no draft. */
+/**
+ * Return the text of the draft with this id, or `initial` without a draft, and a setter. The setter deletes the draft
+ * if the text is empty or equal to `initial`.
+ */
 export function useDraft(id: string, initial = ""): [string, (text: string) => void] {
   const { account, drafts } = useAccountApi();
   const [text, setText] = useState(() => drafts.text(id, account.forgottenAt) || initial);
@@ -66,7 +72,7 @@ export function useDraft(id: string, initial = ""): [string, (text: string) => v
   ];
 }
 
-/** Remove what localStorage has of an account that was removed from this device. */
+/** Remove the Local Storage entries of an account that was removed from this device. */
 export function clearLocalStorage(userId: string): void {
   localStorage.removeItem(receiptKey(userId));
   removeOldDrafts(userId);

@@ -1,6 +1,6 @@
 /**
- * Convert errors to messages for the user. Only the name and message of an error reach the page from the
- * worker.
+ * Convert errors to messages for the user. An error of the worker reaches the page only with its name and message, so
+ * its class cannot be checked.
  */
 
 import { t, type TextKey } from "../locale/t.ts";
@@ -16,14 +16,14 @@ const TEXTS: Record<Code, TextKey> = {
   ROW_GONE: "errors.itemGone",
 };
 
-/** Return the message of an error for the user. */
+/** Return a message for the user about an error. */
 export function errorMessage(error: unknown): string {
   if (isUnreachable(error)) return t("app.unreachable");
   const { name, message } = error as Error;
   return name === "Coded" ? t(TEXTS[message as Code]) : message;
 }
 
-/** Return whether a request did not reach the server, or got no response in time. */
+/** Return whether a request did not reach the server, or did not get a response in time. */
 export function isUnreachable(error: unknown): boolean {
   return ["Unreachable", "TimeoutError"].includes((error as Error).name);
 }

@@ -9,12 +9,13 @@ const otherTabs = new BroadcastChannel(channelNames.signOut);
 
 otherTabs.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 
-/** Whether this tab is running "forget everything". True until the receipt or error has been shown. */
+/** Whether this tab runs "forget everything", or shows its receipt or error. */
 const isForgetting = new SharedState(false);
 let endForgetting = () => {};
 
 /**
- * Set the account that this tab forgets, or null. While it is set, no page is asked to reload for an erasure.
+ * Set the account that this tab forgets, or null at the end. While an account is set, a lock keeps all
+ * tabs from asking pages to reload for the erasure of deleted text.
  */
 export function setForgetting(userId: string | null): void {
   endForgetting();
@@ -29,15 +30,15 @@ export function useIsForgetting(): boolean {
   return useSharedState(isForgetting);
 }
 
-/** Load `path` in this tab and all others. */
+/** Load the page with this path in all tabs. */
 export function openInAllTabs(path: string): void {
   otherTabs.postMessage(path);
   location.assign(path);
 }
 
 /**
- * Remove the account from this device. The other tabs load `path` first, because an open tab would write more
- * rows.
+ * Remove the account from this device. First make all other tabs load the page with this path, because a tab with an
+ * open account could write more rows.
  */
 export async function wipe(api: RemoteAccountApi, path: string): Promise<void> {
   otherTabs.postMessage(path);

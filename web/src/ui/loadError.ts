@@ -1,6 +1,6 @@
 /**
- * State of load errors: whether a part of the app could not be loaded. The rest of the page works until a
- * reload.
+ * Load errors: whether a part of the app could not be loaded. The parts that are loaded keep working, so the user can
+ * reload the page later.
  */
 
 import { SharedState, useSharedState } from "../client/sharedState.ts";
@@ -11,8 +11,8 @@ const hasLoadError = new SharedState(false);
 let dismissedAt = -1;
 
 /**
- * Report a failed load that started at `startedAt`. Ignore it if the user has dismissed an error after that
- * time.
+ * Report that loading a part of the app failed. Ignore the failure if the user has dismissed an error since the load
+ * started at `startedAt`.
  */
 export function reportLoadError(startedAt = performance.now()): void {
   if (startedAt > dismissedAt) hasLoadError.set(true);
@@ -28,7 +28,10 @@ export function useLoadError(): boolean {
   return useSharedState(hasLoadError);
 }
 
-/** Reload the page. Return false, keeping the page, if neither the service worker nor the server can provide the app. */
+/**
+ * Reload the page and return true. If neither a service worker nor the server can provide the app, keep the page and
+ * return false.
+ */
 export async function reloadIfAvailable(): Promise<boolean> {
   const registration = await navigator.serviceWorker?.getRegistration();
   const isAvailable = Boolean(registration?.active) || (await isServerResponding());

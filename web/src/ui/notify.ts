@@ -8,6 +8,6 @@ export const notify = (message: string) => notifications.show({ message, withClo
 export const notifyError = (error: unknown) =>
   notifications.show({ color: "orange", message: errorMessage(error), withCloseButton: false });
 
-/** Call `onSaved` once `saving` succeeds. If it fails, show the error, so that a form keeps its text. */
+/** Call `onSaved` once `saving` succeeds. If `saving` fails, show the error. `onSaved` may close a form. */
 export const afterSaving = (saving: Promise<unknown>, onSaved: () => void) =>
   saving.then(onSaved, notifyError);

@@ -1,6 +1,6 @@
 /**
- * Reload requests of other tabs. A tab with a newer version waits until no tab with an older one has the
- * account open.
+ * Requests of other tabs to reload this page. A tab with a newer version of the app sends them until no tab with an
+ * older version has the account open. A tab also sends one so that deleted text can be erased.
  */
 
 import { useEffect, useState } from "react";
@@ -8,15 +8,16 @@ import { channelNames, REQUEST_ERASURE, REQUEST_ERASURE_NOW } from "../lib/locks
 import { useAccountApi } from "../client/backendClient.tsx";
 
 /**
- * Lifetime of a request. The other tab repeats its request more often, so without a repetition that tab is
- * closed.
+ * Time after which a request expires. The requesting tab repeats its request at shorter intervals, so without a
+ * repetition that tab was closed.
  */
 const REQUEST_TTL_MS = 3_000;
-/** Selector of fields whose text may not be saved yet. */
+/** Selector of fields that may contain unsaved text. */
 const FIELDS = "textarea, input:not([readonly], [type=checkbox], [type=radio], [type=file], [type=hidden])";
 
 /**
- * Reload the page on request if no text would be lost. Otherwise return true as long as the request lasts.
+ * Reload the page at the request of another tab, if the reload loses no text and interrupts no work. Otherwise return
+ * true until a request for a newer version expires.
  */
 export function useReloadRequest(): boolean {
   const { api, account } = useAccountApi();
@@ -29,7 +30,7 @@ export function useReloadRequest(): boolean {
       const isErasure = data === REQUEST_ERASURE || data === REQUEST_ERASURE_NOW;
       if (data === REQUEST_ERASURE && !document.hidden) return;
       if (!(await api.isBusy()) && !hasUnsavedInput()) return location.reload();
-      if (isErasure) return; // the text is erased when the app opens the next time
+      if (isErasure) return; // no prompt: the text is erased when the app is opened next
       setRequested(true);
       clearTimeout(expiry);
       expiry = setTimeout(() => setRequested(false), REQUEST_TTL_MS);
@@ -42,7 +43,7 @@ export function useReloadRequest(): boolean {
   return isRequested;
 }
 
-/** Return whether a field has text that is not stored as a draft. */
+/** Return whether a field contains text that is not stored as a draft. */
 function hasUnsavedInput(): boolean {
   const fields = document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>(FIELDS);
   return [...fields].some(

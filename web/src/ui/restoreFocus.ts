@@ -1,34 +1,36 @@
 /**
- * Restore the focus when the element that has it is removed or disabled. When an overlay or a form closes,
- * its opener gets the focus. The component library does this only for overlays that it opens and closes
- * itself, and not for those that are rendered only while they are open. In other cases, such as a button that
- * deletes its own row, the closest focusable ancestor gets the focus; the browser would move it to the top of
- * the page. A button that was disabled during its action gets the focus back when it is enabled.
+ * Restore the focus when the focused element is removed or disabled. The browser would move it to the top of the page.
+ *
+ * - When an overlay or a form closes, the element that opened it gets the focus. The component library does this only
+ *   for overlays that it opens and closes itself, not for those that are rendered only while they are open.
+ * - When another focused element is removed, such as a button that deletes its own row, its closest focusable ancestor
+ *   gets the focus.
+ * - When a focused button is disabled during its action, it gets the focus again once it is enabled.
  */
 
 const OVERLAY = "[role=dialog], [role=menu], [role=alert]";
 /**
- * Selector of overlays and forms. A form replaces the item it edits. Its fields, unlike an overlay's, can
- * regain focus.
+ * Selector of overlays and forms. Like an overlay, a form has an opener. Unlike an overlay's elements, its fields are
+ * recorded in `history`, so they can get the focus back when an overlay above the form closes.
  */
 const OVERLAY_OR_FORM = `${OVERLAY}, form`;
 /**
- * Selector of alerts, which are below their opener. If the opener is removed, too, its ancestors are closer
- * than the element that had the focus before.
+ * Selector of alerts, which appear below their opener. If the opener is removed with its alert, focus an ancestor and
+ * not an earlier element of `history`, because the ancestor is closer.
  */
 const INLINE_OVERLAY = "[role=alert]";
 /**
- * Maximum length of `history`. An opener may be removed with its overlay, like a menu item. The element that
- * had the focus before the opener is used then.
+ * Maximum length of `history`. It has more than one element because an opener, such as a menu item, may be removed with
+ * its overlay. Then the element that had the focus before the opener gets it.
  */
 const HISTORY_MAX = 8;
 
 let lastFocused: Element | undefined;
-/** Number of elements of `history` that may have opened the overlay or form that contains `lastFocused`. */
+/** Number of elements of `history` to try when the overlay or form that contains `lastFocused` closes. */
 let openerCount = 0;
-/** The elements outside of overlays that had the focus, the latest first. */
+/** The elements outside overlays that have had the focus, the latest first. */
 let history: HTMLElement[] = [];
-/** The ancestors of `lastFocused`, the closest first. They are recorded because a removed element has none. */
+/** The ancestors of `lastFocused`, the closest first. They are recorded because a removed element has no ancestors. */
 let lastAncestors: HTMLElement[] = [];
 
 function recordFocus({ target }: FocusEvent): void {
@@ -55,13 +57,13 @@ function restoreFocus(changes: MutationRecord[]): void {
   }
 }
 
-/** Return false if the element cannot have the focus, as in a closed drawer. */
+/** Focus an element. Return false if it cannot have the focus, for example because it is in a closed drawer. */
 function tryFocus(element: HTMLElement): boolean {
   element.focus({ preventScroll: true });
   return document.activeElement === element;
 }
 
-/** Focus an element that is not focusable without a tabindex. */
+/** Focus an element that needs a tabindex to be focusable. Remove the tabindex when the focus leaves the element. */
 function tryFocusOnce(element: HTMLElement): boolean {
   element.tabIndex = -1;
   const reset = () => element.removeAttribute("tabindex");

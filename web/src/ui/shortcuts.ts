@@ -8,7 +8,7 @@ export const MOD = /Mac|iPhone|iPad/u.test(navigator.userAgent) ? "⌘" : "Ctrl"
 
 export function useShortcuts(open: (overlay: "search" | "shortcuts") => void): void {
   const [, navigate] = useLocation();
-  const ignoredTags: string[] = []; // by default, shortcuts do not work in text fields
+  const ignoredTags: string[] = []; // the shortcuts also work in text fields, which are ignored by default
   useHotkeys(
     [
       ["mod+K", () => open("search")],

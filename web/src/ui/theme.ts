@@ -5,7 +5,7 @@ import {
   type VariantColorsResolver,
 } from "@mantine/core";
 
-/** Choose the text color on a filled background for each color scheme. The library considers only the light one. */
+/** Choose the text color on a filled background per color scheme. The library chooses it for the light scheme only. */
 const variantColorResolver: VariantColorsResolver = (input) => {
   const resolved = defaultVariantColorsResolver(input);
   if (input.variant !== "filled") return resolved;
@@ -13,13 +13,14 @@ const variantColorResolver: VariantColorsResolver = (input) => {
   return { ...resolved, color: `light-dark(${textColor("light")}, ${textColor("dark")})` };
 };
 
-/** Props that keep a field's text out of the browser's session files, which an erasure does not reach. */
+/** Props that keep a field's text out of the browser's session files, which the app cannot erase. */
 const unsaved = { defaultProps: { autoComplete: "off" } };
 
 export const theme = createTheme({
   components: { TextInput: unsaved, Textarea: unsaved },
   primaryColor: "teal",
-  primaryShade: 9, // the library uses one text color for both schemes, and white is readable only on this shade
+  // One shade for both schemes: the library's default text color is white in both, and readable only on this shade.
+  primaryShade: 9,
   autoContrast: true,
   variantColorResolver,
   defaultRadius: "md",

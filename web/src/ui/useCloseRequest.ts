@@ -1,11 +1,11 @@
 import { useEffect, useRef } from "react";
 
-/** The browser's CloseWatcher API, which TypeScript's types lack. */
+/** The browser's CloseWatcher API, which is missing from TypeScript's types. */
 declare const CloseWatcher: { new (): { onclose: (() => void) | null; destroy(): void } } | undefined;
 
 /**
- * Close an overlay on the close request of the device: the back button of a phone, Escape on a keyboard. In a browser
- * without CloseWatcher the back button leaves the page.
+ * Close an overlay when the user presses the back button of a phone, or Escape. In a browser without CloseWatcher, the
+ * back button leaves the page instead.
  */
 export function useCloseRequest(isOpen: boolean, close: () => void): void {
   const latestClose = useRef(close);

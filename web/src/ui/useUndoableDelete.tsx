@@ -9,15 +9,15 @@ const UNDO_MS = 7_000;
 
 interface UndoableDelete {
   id: string;
-  /** Sentence that names the deleted item. */
+  /** Sentence of the notice, which names the item. */
   message: string;
-  /** Path of the item's page. `redirect` is the path of the page to show instead. */
+  /** Path of the item's page, if it has one. If that page is open, the page at `redirect` is opened instead. */
   path?: string;
   redirect?: string;
   commit: () => Promise<void>;
 }
 
-/** Return a function that deletes an item after a notice with an "Undo" button has closed. */
+/** Return a function that shows a notice with an "Undo" button, and deletes the item when the notice closes. */
 export function useUndoableDelete(): (item: UndoableDelete) => void {
   const [location, navigate] = useLocation();
   return ({ id, message, path, redirect = "/", commit }) => {
@@ -35,7 +35,7 @@ export function useUndoableDelete(): (item: UndoableDelete) => void {
       id,
       autoClose: UNDO_MS,
       withCloseButton: false,
-      // A notice stays open under a pointer and behind other notices. "Undo" works until it closes.
+      // Delete the item when the notice closes and not after a fixed time: a notice stays open under the pointer.
       onClose: () => void end().finally(() => setPendingDelete(id, false)),
       message: (
         <Group justify="space-between" wrap="nowrap">

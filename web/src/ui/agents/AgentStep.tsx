@@ -15,12 +15,12 @@ interface Props {
   onDelete: () => void;
 }
 
-/** Number of characters from which a title may be truncated on a narrow screen. */
+/** Length in characters above which a narrow screen may truncate a title, so that the step must be expandable. */
 const LONG = 60;
-/** Kinds of steps whose text is prose. The text of other kinds is code or file names. */
+/** Kinds of steps whose text is prose. The texts of all other kinds are code or file names, in a monospaced font. */
 const PROSE: readonly Observation["kind"][] = ["prompt", "decision", "session"];
 
-/** Show a step of an agent, which expands to its full text. */
+/** Show a step of an agent. A step with more text than its title can be expanded. */
 export function AgentStep({ step, showDate, onPin, onDelete }: Props) {
   const [opened, setOpened] = useState(false);
   const textId = useId();

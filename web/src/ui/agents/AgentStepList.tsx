@@ -13,7 +13,7 @@ interface Props {
   onDelete: (step: Observation) => void;
 }
 
-/** Show the steps of agents by day. Search results are in one list, the best match first. */
+/** Show the steps of agents, grouped by day if `byDay`. Otherwise show one list in the given order. */
 export function AgentStepList({ steps, byDay, ...actions }: Props) {
   if (!byDay) return <List steps={steps} showDate {...actions} />;
   return [...groupBy(steps, ({ createdAt }) => date(createdAt))].map(([day, steps]) => (

@@ -15,7 +15,7 @@ import { t } from "../../locale/t.ts";
 
 const TYPING_MS = 250;
 
-/** Show the activity of agents in a project, which is stored only on the server. */
+/** Show the activity of agents in a project. This activity is stored only on the server. */
 export default function AgentSteps({ projectId }: { projectId: string }) {
   const [filters, setFilters] = useState<ObservationFilter>(NO_FILTER);
   const [words] = useDebouncedValue(filters.words.trim(), TYPING_MS);
@@ -35,7 +35,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
     setDeleting(undefined);
     void remove(step).then(() => {
       notify(t("agents.deleted"));
-      status.current?.focus(); // the button that had the focus was removed
+      status.current?.focus(); // the focused button was removed with its step
     }, notifyError);
   }
 

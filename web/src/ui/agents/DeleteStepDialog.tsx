@@ -10,7 +10,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Ask before a step of an agent is deleted, which cannot be undone. */
+/** Ask for confirmation before a step of an agent is deleted, because this cannot be undone. */
 export function DeleteStepDialog({ step, onConfirm, onClose }: Props) {
   return (
     <ConfirmDialog

@@ -3,7 +3,10 @@ import type { AgentActivity, AgentProject } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
 
-/** Return the projects with agent activity by id, or null if the server does not respond. */
+/**
+ * Map project ids to the projects with agent activity. Return undefined until the server responds, and null, while
+ * retrying, if the request failed.
+ */
 export function useAgentProjects(): ReadonlyMap<string, AgentProject> | null | undefined {
   const { api } = useAccountApi();
   const [attempt, setAttempt] = useState(0);
@@ -27,8 +30,8 @@ export function useAgentProjects(): ReadonlyMap<string, AgentProject> | null | u
 }
 
 /**
- * Return the sessions of agents in a project and the notice about its folders, or undefined if the server does not
- * respond. The request is repeated when `refreshKey` changes.
+ * Return the sessions of agents in a project and the server's notice about its folders. Return undefined until the
+ * server responds. The request is repeated when `refreshKey` changes.
  */
 export function useAgentActivity(projectId: string, refreshKey: unknown): AgentActivity | undefined {
   const { api } = useAccountApi();
@@ -37,7 +40,7 @@ export function useAgentActivity(projectId: string, refreshKey: unknown): AgentA
     let isStale = false;
     void api.memory.agentActivity(projectId).then(
       (activity) => isStale || setActivity(activity),
-      () => {}, // the list of steps shows the error
+      () => {}, // ignored: the request for the list of steps fails, too, and the list shows the error
     );
     return () => void (isStale = true);
   }, [api, projectId, refreshKey]);

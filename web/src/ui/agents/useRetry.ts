@@ -2,7 +2,7 @@ import { useEffect } from "react";
 
 const RETRY_MS = 5_000;
 
-/** Call `retry` every 5 seconds while `isFailing`. */
+/** Call `retry` every 5 seconds while `isFailing` is true. */
 export function useRetry(isFailing: boolean, retry: () => void): void {
   useEffect(() => {
     if (!isFailing) return undefined;

@@ -4,11 +4,14 @@ import type { ObservationPage } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { useRetry } from "./useRetry.ts";
 
-/** Result of loading steps: a page of the server, or the error. */
+/** The result of loading steps: a page from the server, or the error of the request. */
 export type StepsResult =
   { kind: "loaded"; page: ObservationPage; isSearch: boolean } | { kind: "failed"; error: unknown };
 
-/** Load the steps of agents in a project. The result is undefined until the first request has ended. */
+/**
+ * Load the steps of agents in a project. Return the result, which is undefined until the first request has ended, and
+ * functions that change it.
+ */
 export function useSteps(projectId: string, filters: ObservationFilter) {
   const { api } = useAccountApi();
   const [result, setResult] = useState<StepsResult>();
@@ -39,7 +42,7 @@ export function useSteps(projectId: string, filters: ObservationFilter) {
     if (result?.kind !== "loaded") return;
     const cursor = result.page.next;
     const { observations, next } = await api.memory.listObservations(projectId, filters, cursor);
-    // Drop the page if the filters have changed in the meantime.
+    // Drop the page if the filters have changed during the request.
     setResult((current) =>
       current?.kind === "loaded" && current.page.next === cursor
         ? { ...current, page: { observations: appendPage(current.page.observations, observations), next } }

@@ -19,7 +19,8 @@ import { useCommands } from "./useCommands.ts";
 import { t } from "../../locale/t.ts";
 
 const [store, spotlight] = createSpotlight();
-const DETAIL_MAX = 200; // characters, because a fact may be very long
+/** Maximum length in characters of the text below a result, because a fact may be very long. */
+const DETAIL_MAX = 200;
 const GROUPS = [
   {
     kind: "session",
@@ -48,7 +49,7 @@ interface Props {
   onShortcuts: () => void;
 }
 
-/** Search chats, documents, projects, facts, memories and commands. */
+/** Show a dialog that searches chats, documents, projects, facts, memories and commands. */
 export default function CommandPalette({ onClose, onShortcuts }: Props) {
   const [, navigate] = useLocation();
   useCloseRequest(true, spotlight.close);
@@ -110,7 +111,8 @@ export default function CommandPalette({ onClose, onShortcuts }: Props) {
 }
 
 /**
- * Select the first result for Enter. The library selects it when the query changes, but results arrive later.
+ * Select the first result, so that Enter opens it. The library selects a result when the query changes, which is before
+ * the results arrive.
  */
 function selectFirst(): void {
   const { listId } = store.getState();
@@ -119,7 +121,7 @@ function selectFirst(): void {
   store.updateState((state) => ({ ...state, selected: 0 }));
 }
 
-/** Return the matches on this device. Results for an earlier query are dropped. */
+/** Return the matches on this device. Results that arrive after the query has changed are ignored. */
 function useHits(query: string): QuickSearchHit[] {
   const { api } = useAccountApi();
   const [hits, setHits] = useState<QuickSearchHit[]>([]);

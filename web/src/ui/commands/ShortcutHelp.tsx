@@ -21,7 +21,7 @@ export default function ShortcutHelp({ onClose }: { onClose: () => void }) {
     <Modal
       opened
       onClose={onClose}
-      attributes={{ header: { role: "none" } }} // no second banner on the page
+      attributes={{ header: { role: "none" } }} // a `header` element would be a second banner of the page
       title={t("shortcuts.title")}
       closeButtonProps={{ "aria-label": t("common.close") }}
     >

@@ -6,7 +6,7 @@ import { useCloseRequest } from "../useCloseRequest.ts";
 interface Props {
   opened: boolean;
   title: string;
-  /** Labels of the "Cancel" and confirm buttons. */
+  /** Labels of the two buttons. */
   cancel: string;
   confirm: string;
   onConfirm: () => void;
@@ -14,7 +14,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** Ask before something is deleted. "Cancel" has the focus, so that Enter deletes nothing. */
+/** Ask for confirmation before a deletion. The cancel button has the focus, so that Enter does not delete anything. */
 export function ConfirmDialog({ opened, title, cancel, confirm, onConfirm, onClose, children }: Props) {
   useCloseRequest(opened, onClose);
   return (

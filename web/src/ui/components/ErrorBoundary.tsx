@@ -3,11 +3,11 @@ import { Component, type ReactNode } from "react";
 interface Props {
   children: ReactNode;
   fallback: ReactNode;
-  /** Key whose change renders the children again. */
+  /** When this key changes, the children are rendered again. */
   resetKey?: unknown;
 }
 
-/** Show a fallback if the children throw while they are rendered. Otherwise React would unmount the whole page. */
+/** Show a fallback if rendering the children throws. Without the boundary, React would unmount the whole page. */
 export class ErrorBoundary extends Component<Props, { failed: boolean }> {
   override state = { failed: false };
 

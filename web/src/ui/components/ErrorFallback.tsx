@@ -1,7 +1,7 @@
 import { Button, Center, Stack, Text } from "@mantine/core";
 import { t } from "../../locale/t.ts";
 
-/** Show an error message in place of a page, or of the whole app, that failed to render. */
+/** Show an error message in place of a page that failed to render, or in place of the whole app. */
 export function ErrorFallback({ message = t("app.pageFailed") }: { message?: string }) {
   return (
     <Center p="xl">

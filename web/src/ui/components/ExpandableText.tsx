@@ -3,14 +3,15 @@ import { useState } from "react";
 import { truncate } from "../../lib/truncate.ts";
 import { t } from "../../locale/t.ts";
 
-/** Number of characters that are shown of a long text. */
+/** Length in characters to which a long text is truncated. */
 const SHOWN = 1_000;
 /**
- * Maximum length of texts that are shown in full, because the button would take as much space as the rest.
+ * Length in characters above which a text is truncated. The limit is above `SHOWN`, because the button that expands a
+ * text takes as much space as a few hundred characters.
  */
 const LONG = 1_500;
 
-/** Show a text as it was written. Only the start of a long text is shown until the user expands it. */
+/** Show a text with its line breaks. Of a long text, show only the start until the user expands it. */
 export function ExpandableText({ text, ...props }: { text: string } & TextProps) {
   const [expanded, setExpanded] = useState(false);
   const isLong = text.length > LONG;

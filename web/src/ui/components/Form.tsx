@@ -3,7 +3,7 @@ import type { FormEvent, KeyboardEvent, ReactNode } from "react";
 import { t } from "../../locale/t.ts";
 
 interface Props {
-  /** Callback to save the form. `valueOf` returns the trimmed text of the field with this name. */
+  /** Callback that saves the form. `valueOf` returns the trimmed text of the field with the given name. */
   onSave: (valueOf: (field: string) => string) => void;
   onCancel: () => void;
   saveLabel?: string;
@@ -19,7 +19,7 @@ export function Form({ onSave, onCancel, saveLabel = t("common.save"), small = f
     onSave((field) => String(values.get(field)).trim());
   }
 
-  // While the user composes a character, Esc belongs to the input method.
+  // While the user composes a character, Esc is meant for the input method.
   const cancelOnEscape = ({ key, nativeEvent }: KeyboardEvent) =>
     key === "Escape" && !nativeEvent.isComposing && onCancel();
 

@@ -8,8 +8,8 @@ interface PanelHeaderProps {
 }
 
 /**
- * Show the header of a dialog or drawer. The library renders a `header` element, but a page may have only one
- * banner.
+ * Show the header of a dialog or drawer as a `div`. The library would render a `header` element, which is a banner, and
+ * a page may have only one banner.
  */
 export function PanelHeader({ part: Part, title, closeLabel }: PanelHeaderProps) {
   return (

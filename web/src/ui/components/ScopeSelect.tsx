@@ -11,7 +11,7 @@ interface Props {
   everywhere?: boolean;
 }
 
-/** Show a choice between no project, each project and, if allowed, everywhere. */
+/** Show a choice between no project, each project and, if `everywhere` is true, "Everywhere". */
 export function ScopeSelect({ label, value, onChange, everywhere = false }: Props) {
   const projects = useProjects();
   return (

@@ -12,7 +12,7 @@ interface SidePanelProps {
   children: ReactNode;
 }
 
-/** Show a panel: beside the chat on wide screens, over the chat on narrow ones, at the bottom on a phone. */
+/** Show a panel beside the chat on a wide screen, over the chat on a narrow screen, or at the bottom of a phone. */
 export function SidePanel(props: SidePanelProps) {
   const isWide = useMediaQuery("(min-width: 75em)", false, { getInitialValueInEffect: false });
   return isWide ? <Panel {...props} /> : <Sheet {...props} />;
@@ -21,13 +21,13 @@ export function SidePanel(props: SidePanelProps) {
 function Panel({ title, closeLabel, onClose, children }: SidePanelProps) {
   const panel = useRef<HTMLDivElement>(null);
   const id = useId();
-  // A layout effect is cleaned up while the panel is still in the document and may have the focus.
+  // A layout effect, because its cleanup runs before the panel is removed and must find out whether it has the focus.
   useLayoutEffect(() => {
     const opener = document.activeElement;
     const opened = panel.current;
     opened?.focus();
     return () => {
-      // If the user has moved the focus out of the panel, leave it there.
+      // If the focus is outside the panel, the user has moved it, and it stays where it is.
       if (opened?.contains(document.activeElement)) (opener as HTMLElement | null)?.focus?.();
     };
   }, []);

@@ -19,7 +19,7 @@ export default function AddDocumentMenu({
   return (
     <Menu position="bottom-start" defaultOpened>
       <Menu.Target>
-        {/* It replaces the button that opened the menu and gets the focus when the menu closes. */}
+        {/* This button replaces the one that opened the menu. It gets the focus when the menu closes. */}
         <Button size="compact-sm" variant="subtle" leftSection={<IconPlus size={14} />} autoFocus>
           {t("chat.addDocument")}
         </Button>

@@ -6,9 +6,7 @@ import { SlicedRenderer } from "./slicedRenderer.ts";
 import { safeHtmlOf, toSafeHtml } from "./markdown.ts";
 import style from "./Answer.module.css";
 
-/**
- * Number of characters above which a text is rendered in slices, because rendering takes longer than a frame.
- */
+/** Length in characters above which a text is rendered in slices, because one pass would take longer than a frame. */
 const LONG = 5_000;
 
 interface Props {
@@ -18,7 +16,7 @@ interface Props {
   onCitation(citation: Citation): void;
 }
 
-/** Show an answer as Markdown. The citations of a quotation answer are buttons. */
+/** Render the Markdown of an answer. In a quotation answer, citations become buttons. */
 export function Answer({ text, citations, isQuotes = false, onCitation }: Props) {
   const pieces = usePieces(text, citations, isQuotes);
 
@@ -41,7 +39,10 @@ const Piece = memo(function Piece({ html }: { html: string }) {
   return <div className={style["piece"]} dangerouslySetInnerHTML={{ __html: html }} />;
 });
 
-/** Return the safe HTML of a text. The HTML of a long text arrives piece by piece. */
+/**
+ * Return the safe HTML of a text in pieces. A long text is rendered in slices: until all of its pieces are rendered,
+ * pieces of the previous text follow the rendered ones.
+ */
 function usePieces(text: string, citations: readonly Citation[], isQuotes: boolean): readonly string[] {
   const sources = useMemo(() => citations.map(sourceName), [citations]);
   const isLong = text.length > LONG;
@@ -56,11 +57,12 @@ function usePieces(text: string, citations: readonly Citation[], isQuotes: boole
         setRendered((before) => (isComplete ? pieces : [...pieces, ...before.slice(pieces.length)])),
       ),
   );
-  if (short && short !== rendered) setRendered(short); // shown while a growing text becomes long
+  // When the text grows beyond `LONG`, these pieces stay visible until new ones are rendered.
+  if (short && short !== rendered) setRendered(short);
   useEffect(() => {
     const fail = (error: unknown) =>
       setRendered(() => {
-        throw error; // in the render phase, where the error boundary catches it
+        throw error; // thrown during rendering, so that the error boundary catches it
       });
     if (isLong) renderer.render(safeHtmlOf(text, sources, isQuotes)).catch(fail);
     else renderer.stop();

@@ -9,7 +9,7 @@ import { noAssistantReason } from "./noAssistantReason.ts";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
 
-/** Time without a change after which an unfinished answer counts as abandoned. */
+/** Time after the last change of an unfinished answer at which the answer counts as abandoned. */
 const STALE_MS = 60_000;
 
 interface Props {
@@ -21,7 +21,7 @@ interface Props {
 }
 
 /**
- * Show the line below an answer: why it ended, why no assistant answered, and whether an assistant will
+ * Show the line below an answer: why the answer is incomplete, why no assistant answered, or whether an assistant will
  * answer later.
  */
 export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) {
@@ -59,8 +59,8 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
 }
 
 /**
- * Show the status of a quotation answer, with an offer to defer the question. The last answer's status has
- * the reason.
+ * Show the status of a quotation answer, with a button to defer the question if an assistant is available. Only the
+ * last answer of a chat says why no assistant answered.
  */
 function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
   const { api } = useAccountApi();

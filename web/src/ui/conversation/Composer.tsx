@@ -10,15 +10,15 @@ import { t } from "../../locale/t.ts";
 
 interface Props {
   sessionId: string;
-  /** The id of the turn that is being answered. */
+  /** The id of the turn that is being answered, if any. */
   answering: string | undefined;
   last: EpisodeDoc | undefined;
   onAsk(message: string): Promise<void>;
 }
 
 /**
- * Show the text box. Enter sends, Shift Enter adds a line, Esc stops the answer. Unsent text is kept as a
- * draft.
+ * Show the text box for a message. Enter sends it, Shift Enter adds a line, Esc stops the answer, and Arrow Up in an
+ * empty box restores the last message. Unsent text is kept as a draft.
  */
 export function Composer({ sessionId, answering, last, onAsk }: Props) {
   const { api } = useAccountApi();
@@ -31,7 +31,7 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
     const message = text.trim();
     if (!message || answering || sending.current) return;
     sending.current = true;
-    // Keep the text if the user has typed in the meantime.
+    // Clear the box only if the user has not typed while the message was being stored.
     await afterSaving(onAsk(message), () => (box.current?.value ?? text) === text && setText(""));
     sending.current = false;
   }
@@ -80,7 +80,7 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
             size={44}
             aria-label={t("chat.send")}
             onClick={() => void send()}
-            // "Stop" turns into this button and has the focus, which `disabled` would remove.
+            // Not `disabled`: this button replaces "Stop", which may have the focus, and `disabled` would remove it.
             data-disabled={!text.trim()}
             aria-disabled={!text.trim()}
           >

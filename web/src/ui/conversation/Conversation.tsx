@@ -24,17 +24,15 @@ import { t } from "../../locale/t.ts";
 const CitationPanel = lazyComponent(() => import("../documents/CitationPanel.tsx"));
 const PromptPanel = lazyComponent(() => import("./PromptPanel.tsx"));
 
-/**
- * Number of turns that are shown at first and added by each click, because hundreds would make the page slow.
- */
+/** Number of turns that are shown at first, and that each click on "Show earlier" adds. Hundreds would be slow. */
 const PAGE = 50;
 
 /** Content of the side panel. */
 type Panel = { kind: "passage"; citation: Citation } | { kind: "prompt"; episodeId: string } | null;
 
 /**
- * Return the React key of a passage. A new key mounts a new panel, which takes the focus and later returns
- * it.
+ * Return the React key of a passage. With a new key, React mounts a new panel, which takes the focus and returns it to
+ * the citation when the panel closes.
  */
 const passageKey = ({ documentId, block, chunkIndex }: Citation) => [documentId, block, chunkIndex].join();
 
@@ -44,7 +42,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const isDeleted = useDeleted(sessionId);
   const writing = useAnswerDrafts() ?? {};
   const assistant = useAssistant();
-  const kind = useSync()?.kind; // once for all turns, because each subscription takes memory
+  const kind = useSync()?.kind; // subscribed to here and not in each turn, because each subscription takes memory
   const [panel, setPanel] = useState<Panel>(null);
   const [sentMessage, setSentMessage] = useState<string | null>(null);
   const [shown, setShown] = useState(PAGE);
@@ -53,7 +51,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   useEffect(() => void api.prepareSearch(sessionId, project), [api, sessionId, project]);
   const log = useRef<HTMLDivElement>(null);
   const earlier = hiddenTurns(turns ?? [], shown, linkedTurn);
-  // Scroll a new question to the top. Its answer grows below it, without moving what the user reads.
+  // Scroll a new question to the top, so that its answer can grow below it without moving the text that the user reads.
   useEffect(() => {
     const turn = linkedTurn ? document.getElementById(linkedTurn) : null;
     (turn ?? log.current?.querySelector("article:last-of-type"))?.scrollIntoView({ block: "start" });
@@ -64,7 +62,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const closePanel = useCallback(() => setPanel(null), []);
   const answering = turns?.find(({ id }) => writing[id]);
 
-  /** Show more turns, keeping the scroll position of the visible ones. */
+  /** Show more of the earlier turns. Adjust the scroll position so that the visible turns do not move. */
   function showEarlier() {
     const box = log.current!;
     const below = box.scrollHeight - box.scrollTop;
@@ -136,7 +134,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   );
 }
 
-/** Return how many of the first turns are hidden. The linked turn is always shown. */
+/** Return the number of earlier turns to hide: all but the last `shown`, or fewer if the linked turn is earlier. */
 function hiddenTurns(turns: readonly { id: string }[], shown: number, linkedTurn: string | null): number {
   const linkedIndex = turns.findIndex(({ id }) => id === linkedTurn);
   const hidden = Math.max(0, turns.length - shown);

@@ -10,12 +10,12 @@ const ProjectLink = lazyComponent(() => import("../projects/ProjectLink.tsx"));
 const ModeControl = lazyComponent(() => import("./ModeControl.tsx"));
 const AddDocumentMenu = lazyComponent(() => import("./AddDocumentMenu.tsx"));
 
-/** Maximum number of documents that are shown without collapsing the list. On a narrow screen it is one. */
+/** Maximum number of documents in a list that is not collapsed. On a narrow screen, the maximum is one. */
 const SHOWN = 8;
 
 interface Props {
   sessionId: string;
-  /** Id of the project of a new chat. It is stored with the first message. */
+  /** Id of the project of a new chat. The project is stored with the first message. */
   project: string | null;
   isDeleted: boolean;
 }
@@ -95,7 +95,7 @@ function Documents({ sessionId }: { sessionId: string }) {
   );
 }
 
-/** Show the button that loads and opens the menu for adding documents. */
+/** Show a button that loads and opens the menu for adding documents. */
 function AddDocument({ sessionId, documents }: { sessionId: string; documents: readonly DocumentDoc[] }) {
   const [opened, setOpened] = useState(false);
   const button = (

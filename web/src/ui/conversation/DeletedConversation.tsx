@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Return whether a chat was deleted while it was open. A message sent in this chat would create it again. */
+/** Return whether a chat was deleted while it was open. Sending a message in such a chat would create it again. */
 export function useDeleted(sessionId: string): boolean {
   const rows = useRows("sessions", { selector: { id: sessionId } });
   const [existed, setExisted] = useState(false);

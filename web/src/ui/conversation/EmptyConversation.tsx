@@ -10,10 +10,10 @@ const GettingStarted = lazyComponent(() => import("../documents/GettingStarted.t
 export function EmptyConversation({ sessionId }: { sessionId: string }) {
   const { api } = useAccountApi();
   const documents = useRows("documents", { limit: 1 });
-  // A new device has no documents before its first sync either.
+  // Until its first sync, a new device has no documents even if the account has some.
   const isNewUser = useSync()?.syncedAt && documents?.length === 0;
   return (
-    // On a phone, the space above would move the sample document off the screen.
+    // Without space above on a phone, where it would move the sample document off the screen.
     <Stack pt={isNewUser ? { base: 0, sm: "20dvh" } : "20dvh"} gap="xs">
       <Title order={2}>{t("chat.emptyTitle")}</Title>
       {isNewUser ? (

@@ -9,7 +9,7 @@ import { t } from "../../locale/t.ts";
 interface Props {
   message: string;
   sessionId: string;
-  /** Id of the message's turn, which is answered again with the documents. */
+  /** Id of the message's turn. It is answered again once documents are added. */
   episodeId: string | undefined;
   onDone(): void;
 }
@@ -32,7 +32,7 @@ export function IncludeOffer({ message, sessionId, episodeId, onDone }: Props) {
   }
 
   return (
-    // Above the composer: the end of the conversation may be below the space for the answer, out of sight.
+    // Placed above the composer, because the end of the conversation may be out of sight.
     <Box className={style["offer"]} px="md" pb="xs">
       <Alert
         role="status"

@@ -34,7 +34,8 @@ export default function PromptPanel({ episodeId, onClose }: { episodeId: string;
 }
 
 /**
- * Show the prompt for the question of a quotation answer. The user can copy the prompt to another assistant.
+ * Show the prompt that an assistant would receive for the question of a quotation answer. The user can copy the prompt
+ * to another program.
  */
 function Preview({ episodeId }: { episodeId: string }) {
   const { api } = useAccountApi();

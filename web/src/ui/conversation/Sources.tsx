@@ -11,7 +11,7 @@ interface Props {
   onCitation(citation: Citation): void;
 }
 
-/** Show the sources of an answer: each page of a document once, with its best passage. */
+/** Show the sources of an answer: a button for each cited page of a document, which opens the page's best passage. */
 export function Sources({ citations, onCitation }: Props) {
   const sources = groupBy(citations, sourceName);
   if (sources.size === 0) return null;
@@ -24,7 +24,7 @@ export function Sources({ citations, onCitation }: Props) {
           radius="xl"
           variant="light"
           maw="min(18rem, 100%)"
-          styles={{ root: { gridTemplateColumns: "minmax(0, 1fr)" } }} // truncate a long name
+          styles={{ root: { gridTemplateColumns: "minmax(0, 1fr)" } }} // so that a long name is truncated
           title={label}
           onClick={() => onCitation(best!)}
         >

@@ -77,7 +77,7 @@ export const Turn = memo(function Turn({
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <AnswerStatus turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
         {!writing && (
-          <Group mt={4} display={editing ? "none" : "flex"} /* hidden, because it gets the focus back */>
+          <Group mt={4} display={editing ? "none" : "flex"} /* not removed: it gets the focus back */>
             <AnswerActions
               turn={turn}
               isLast={isLast}

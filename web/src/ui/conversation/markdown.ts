@@ -1,7 +1,7 @@
 /**
- * Convert untrusted Markdown, of a model or a document, to safe HTML. HTML in the text is shown as text. An
- * image is replaced by its description, because fetching it would inform its server. DOMPurify sanitizes the
- * result.
+ * Convert untrusted Markdown, which a language model or a document may contain, to safe HTML. HTML in the Markdown is
+ * shown as text. An image is replaced by its description, because fetching it would tell its server about the user.
+ * DOMPurify sanitizes the result.
  */
 
 import DOMPurify from "dompurify";
@@ -21,10 +21,13 @@ const plain = {
   },
 } satisfies MarkedExtension;
 const FORMULA_START = /\\[([]|\$\$/u;
-const WITHOUT_BLANK_LINE = String.raw`(?:(?!\n[ \t]*\n)[^]){1,2000}?`; // "$$" may be prices in two paragraphs
-// \[…\]. No other formula starts in it, or the search would be quadratic. "\\[2pt]" is a line break.
+// A formula does not extend over a blank line: two "$$" in different paragraphs may be prices.
+const WITHOUT_BLANK_LINE = String.raw`(?:(?!\n[ \t]*\n)[^]){1,2000}?`;
+// A formula in \[ and \]. It must not contain another "\[", or the search would take quadratic time. Not a formula:
+// LaTeX's line break "\\[2pt]" and the number "\[1\]".
 const BRACKETS = String.raw`(?<!\\)\\\[(?!\d+\\\])(?:(?!(?<!\\)\\\[)[^]){1,2000}?\\\]`;
-const DOLLARS = String.raw`(?<!\$)\$\$(?![\s$])[^\n$]{1,2000}(?<!\s)\$\$(?!\$)`; // not "$$ is cheap"
+// A formula in $$ and $$, without spaces at its ends, which excludes "$$ is cheap".
+const DOLLARS = String.raw`(?<!\$)\$\$(?![\s$])[^\n$]{1,2000}(?<!\s)\$\$(?!\$)`;
 const FORMULA = String.raw`(?<!\\)\\\((?:(?!(?<!\\)\\\()[^]){1,2000}?\\\)|${BRACKETS}|${DOLLARS}`;
 const FORMULAS = new RegExp(FORMULA, "gu");
 const INLINE_FORMULA = new RegExp(`^(?:${FORMULA})`, "u");
@@ -32,12 +35,15 @@ const BLOCK_FORMULA = new RegExp(
   `^ {0,3}(${BRACKETS}|\\$\\$${WITHOUT_BLANK_LINE}\\$\\$)[ \\t]*(?:\\n+|$)`,
   "u",
 );
-const FORMULA_MAX = 2_010; // characters
-const WINDOW = 8_000; // characters
-const PIECE = 4_000; // characters of HTML that are sanitized at once
+/** Maximum length of a formula, in characters. */
+const FORMULA_MAX = 2_010;
+/** Number of characters that are split into blocks at once. */
+const WINDOW = 8_000;
+/** Minimum number of characters of HTML that are sanitized at once, except for the last piece. */
+const PIECE = 4_000;
 /**
- * Number of characters to search for the next inline formula. The parser searches from each token, so
- * searching the whole text would take quadratic time.
+ * Number of characters in which to search for the next inline formula. The parser searches from each token, so a search
+ * of the whole text would take quadratic time.
  */
 const LOOKAHEAD = 2_000;
 
@@ -54,20 +60,22 @@ const ALLOWED = {
 };
 
 /**
- * Pattern of a line with 20 nested quotations or lists, which a model that repeats itself can write. Parsing
- * such a line would take too long. A horizontal rule does not match.
+ * Pattern of a line with 20 nested quotations or lists, which would take too long to parse. A model that repeats itself
+ * can write such a line. A horizontal rule does not match.
  */
 const TOO_DEEP = /^[ \t]*(?!([-*])(?:[ \t]*\1)*[ \t]*$)(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
 
-const COST_MAX = 20_000_000; // about half a second
+/** Maximum cost of a text, as computed by `isCostly`. A text of this cost takes about half a second to parse. */
+const COST_MAX = 20_000_000;
 const SYNTAX_CHARACTERS = /[*_~`<>[\]!@\\&#=]/gu;
-/** Pattern of runs that the parser scans again from each of their characters. */
+/** Pattern of sequences that take quadratic time, because the parser scans them again from each of their characters. */
 const RUNS = /[ \t]{100,}|[\w.!#$%&'*+/=?`{|}~-]{100,}/gu;
-const CELLS_MAX = 500; // per table row
+/** Maximum number of cells in a row of a table. */
+const CELLS_MAX = 500;
 
 /**
- * Return whether parsing would freeze the page. The time of a block grows with its length times the number of its syntax
- * characters. Code blocks cost nothing.
+ * Return whether parsing a text would freeze the page. The parsing time of a block grows with its length multiplied by
+ * the number of its syntax characters. Code blocks are not counted.
  */
 function isCostly(text: string): boolean {
   let [cost, length, syntax] = [0, 0, 0];
@@ -94,8 +102,8 @@ export function toHtml(text: string, isQuotes = false): string {
 }
 
 /**
- * Yield the HTML of each block of a text, and "" wherever the caller may pause. Text that is nested too deeply, or would
- * freeze the page, becomes plain text. `window`: characters that are split into blocks at once.
+ * Yield the HTML of each block of a text, and "" wherever the caller may pause. A text that is nested too deeply, or
+ * would freeze the page, becomes plain text. `window` is the number of characters that are split into blocks at once.
  */
 export function* htmlOf(text: string, isQuotes = false, window = WINDOW): Generator<string> {
   const marked = isQuotes || !FORMULA_START.test(text) ? withoutFormulas : withFormulas;
@@ -107,7 +115,8 @@ export function* htmlOf(text: string, isQuotes = false, window = WINDOW): Genera
       yield "";
     }
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error; // a stack overflow is a RangeError, too
+    // Thrown above, or by the parser for a stack overflow.
+    if (!(error instanceof RangeError)) throw error;
     yield plainHtml(text);
     return;
   }
@@ -125,9 +134,9 @@ function blockHtml(parser: { parse(tokens: Token[]): unknown }, block: Token): s
 }
 
 /**
- * Yield the blocks of a text with their inline tokens, after one undefined for each pause. The lexer cannot pause, so it
- * gets one window of the text at a time. The blocks near the end of a window are lexed again with the next one, because
- * the last block may continue there, and a formula may start in one window and end in the next.
+ * Yield undefined wherever the caller may pause, then the blocks of a text with their inline tokens. The lexer cannot
+ * pause, so it gets one window of the text at a time. Blocks near the end of a window are lexed again with the next
+ * window, because the last block may continue there, and a formula may start in one window and end in the next.
  */
 function* blocksOf(text: string, marked: Marked, window: number): Generator<Token | undefined> {
   const links = Object.create(null) as Lexer["tokens"]["links"];
@@ -156,7 +165,7 @@ function* blocksOf(text: string, marked: Marked, window: number): Generator<Toke
   yield* blocks;
 }
 
-/** Return the blocks that end within `length` characters. */
+/** Return the leading blocks that end within the first `length` characters. */
 function blocksWithin(blocks: readonly Token[], length: number): Token[] {
   let end = 0;
   return blocks.slice(
@@ -172,14 +181,14 @@ function plainHtml(text: string): string {
 }
 
 /**
- * Convert a text to safe HTML. `sources` are the names of the citations. `[1]` in a quotation answer is the
- * first.
+ * Convert a text to pieces of safe HTML. `sources` are the names of the citations. In a quotation answer, `[1]` refers
+ * to the first name.
  */
 export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string[] {
   return [...safeHtmlOf(text, sources, isQuotes)].filter(Boolean);
 }
 
-/** Yield pieces of safe HTML of some blocks each, and "" wherever the caller may pause. Parameters: see `toSafeHtml`. */
+/** Yield pieces of safe HTML, each of one or more blocks, and "" wherever the caller may pause. See `toSafeHtml`. */
 export function* safeHtmlOf(text: string, sources: readonly string[], isQuotes: boolean): Generator<string> {
   const addCitations = citationAdder(isQuotes ? sources : []);
   const sanitize = (piece: string): string => {
@@ -206,8 +215,9 @@ export function* safeHtmlOf(text: string, sources: readonly string[], isQuotes: 
 }
 
 /**
- * Return a function that is called with one piece after the other and turns the last line of each quotation, `[1]`, into
- * a button with the name of its source. Any other number in brackets is part of a document, or made up by a model.
+ * Return a function that must be called with all pieces in order. In each quotation, it replaces the last line, such as
+ * `[1]`, with a button that shows the name of the source. Other numbers in brackets stay text, because they are part of
+ * a document or invented by a model.
  */
 function citationAdder(sources: readonly string[]): (piece: DocumentFragment) => void {
   let count = 0;
@@ -230,8 +240,8 @@ function citationButton(source: string, index: number): Node {
 }
 
 /**
- * Return an extension that shows formulas as code, so that they can be copied into a program that typesets them. It must
- * not be used for quotations: there the same characters are escaped brackets (see core/text/escapeMarkdown.ts).
+ * Return an extension that shows formulas as code, so that they can be copied into a program that typesets them. It
+ * must not be used for quotations, in which "\[" is an escaped bracket (see core/text/escapeMarkdown.ts).
  */
 function formulas(): MarkedExtension {
   return {
@@ -251,14 +261,14 @@ function formulas(): MarkedExtension {
         renderer: ({ text }) => `<pre><code>${escaped(text)}</code></pre>\n`,
       },
     ],
-    // "*" and "_" in a formula do not start or end emphasis.
+    // Mask formulas while emphasis is parsed, because "*" and "_" in a formula do not start or end emphasis.
     hooks: { emStrongMask: (text) => text.replace(FORMULAS, (formula) => "a".repeat(formula.length)) },
   };
 }
 
 /**
- * Return the first paragraph. The parser calls this for each paragraph, so searching all text would be
- * quadratic.
+ * Return the first paragraph of a text. The parser searches once per paragraph, so searching the whole text each time
+ * would take quadratic time.
  */
 function firstParagraph(text: string): string {
   const end = text.indexOf("\n\n");

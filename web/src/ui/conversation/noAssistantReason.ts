@@ -2,8 +2,8 @@ import { t } from "../../locale/t.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
 
 /**
- * Return why no assistant can answer now, or "". `available`: whether an assistant is configured, if that is
- * known.
+ * Return why no assistant can answer now, or "" if one can. `available` says whether an assistant is configured, and is
+ * undefined until the server has responded.
  */
 export function noAssistantReason(available: boolean | undefined, kind?: SyncKind): string {
   if (kind === "signed-out") return t("chat.signedOut");

@@ -2,28 +2,28 @@ import { sleep } from "../../lib/sleep.ts";
 
 const SLICE_MS = 8;
 /**
- * Pause after rendering, as a multiple of the rendering time: a growing text uses at most a quarter of the
- * time.
+ * Length of the pause after rendering a text, as a multiple of the rendering time. With 3, a growing text takes at most
+ * a quarter of the page's time.
  */
 const REST_FACTOR = 3;
 
 type Show = (pieces: readonly string[], isComplete: boolean) => void;
 
-/** Render long texts in slices, with pauses in which the page handles events. */
+/** Renders long texts in slices, with pauses in which the page can handle events. */
 export class SlicedRenderer {
   readonly #show: Show;
   #next: Iterable<string> | undefined;
   #run = 0;
   #isRunning = false;
 
-  /** Create a renderer. `show` replaces the first shown pieces, or all of them. */
+  /** Create a renderer. It calls `show` with the pieces so far after each slice, and with all pieces at the end. */
   constructor(show: Show) {
     this.#show = show;
   }
 
   /**
-   * Render the pieces of a text after the current text. "" marks a place where the iterable can pause. If
-   * several texts wait, only the last is rendered.
+   * Render the pieces of a text once the current text is rendered. Of several waiting texts, only the last is rendered.
+   * An empty piece marks a place where rendering can pause.
    */
   async render(pieces: Iterable<string>): Promise<void> {
     this.#next = pieces;
@@ -47,7 +47,7 @@ export class SlicedRenderer {
     this.#isRunning = false;
   }
 
-  /** Render a text. Return the rendering time in milliseconds, without pauses. */
+  /** Render a text. Return the rendering time in milliseconds, excluding pauses. */
   async #renderText(source: Iterable<string>, isCurrent: () => boolean): Promise<number> {
     const pieces: string[] = [];
     let [workMs, sliceStart] = [0, performance.now()];

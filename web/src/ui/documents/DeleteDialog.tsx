@@ -13,10 +13,10 @@ interface DeleteDialogProps {
   onDeleted?: () => void;
 }
 
-/** Maximum number of names that are listed. */
+/** Maximum number of document names in the dialog. */
 const LISTED = 8;
 
-/** Ask before documents are deleted, and say what is deleted and what stays. */
+/** Ask for confirmation before documents are deleted, and say what is deleted and what stays. */
 export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialogProps) {
   const { api } = useAccountApi();
   const facts = useFactCount(ids);
@@ -60,7 +60,7 @@ function title(names: readonly string[], isAll: boolean): string {
   return t(isAll ? "documents.delete.all" : "documents.delete.many", { n: names.length });
 }
 
-/** Return the number of facts from these documents. */
+/** Return the number of facts that were extracted from these documents. */
 function useFactCount(ids: readonly string[]): number {
   const { api } = useAccountApi();
   const [facts, setFacts] = useState(0);

@@ -11,7 +11,7 @@ const LOCATIONS = {
   both: "documents.onServer",
 } as const;
 
-/** Show the pages, size, dates and location of a document, in one line. */
+/** Show the number of pages, the size, the dates and the location of a document in one line. */
 export function DocumentDetails({
   document,
   sync,

@@ -58,11 +58,11 @@ function FilledList({ library: { documents, progress, titles } }: { library: Lib
     [documents, query, order],
   );
 
-  /** Select the least used documents and list them first, for the user to check before deleting them. */
+  /** Select the least used documents and list them first, so that the user can review and delete them. */
   function selectLeastUsed() {
     setQuery("");
     setOrder({ by: "missed", backwards: false });
-    // Rejected documents do not count toward the limit.
+    // Leave out rejected documents, because deleting them would not help: they do not count toward the limit.
     const onServer = documents.filter(({ syncError }) => !syncError);
     selection.set(suggestCleanup(onServer, SUGGESTED).map(({ id }) => id));
     scrollTo({ top: 0 });

@@ -1,7 +1,7 @@
 import { Skeleton, Stack, VisuallyHidden } from "@mantine/core";
 import { t } from "../../locale/t.ts";
 
-/** Show a placeholder for the list while it loads. */
+/** Show a placeholder for the list of documents while the list loads. */
 export function DocumentListSkeleton() {
   return (
     <Stack role="status">

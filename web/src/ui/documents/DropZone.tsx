@@ -6,11 +6,12 @@ import { UploadTray } from "./UploadTray.tsx";
 import { useFileDrop } from "./useFileDrop.ts";
 import { t } from "../../locale/t.ts";
 
-/** Take files that are dropped anywhere on the page, and show the progress of all uploads. */
+/** Accept files that are dropped anywhere on the page, and show the progress of all uploads. */
 export default function DropZone() {
   const { api } = useAccountApi();
   const tasks = useUploads() ?? [];
-  const isAnswering = Object.keys(useAnswerDrafts() ?? {}).length > 0; // here, because the tray is not always mounted
+  // Computed here and not in the tray, which is mounted only while there are uploads.
+  const isAnswering = Object.keys(useAnswerDrafts() ?? {}).length > 0;
   const [inSession, session] = useRoute<{ id: string }>("/s/:id");
   const isDragging = useFileDrop((files) => void api.addFiles(files, inSession ? session.id : null));
   return (

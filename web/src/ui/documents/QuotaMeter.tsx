@@ -9,7 +9,7 @@ import { useAccountApi, useSync } from "../../client/backendClient.tsx";
 import { ago, bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
-/** Number of documents that are suggested for deletion. */
+/** Maximum number of documents that are suggested for deletion. */
 export const SUGGESTED = 5;
 
 interface QuotaMeterProps {
@@ -17,7 +17,7 @@ interface QuotaMeterProps {
   onChoose: () => void;
 }
 
-/** Show the use of the account's limits. Near the limit of documents, suggest documents to delete. */
+/** Show how much of its limits the account uses. Near the limit of documents, suggest documents to delete. */
 export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
   const { account } = useAccountApi();
   const isLive = useSync()?.kind === "live";
@@ -86,7 +86,7 @@ function Warning({ documents, remaining, onChoose }: QuotaMeterProps & { remaini
   );
 }
 
-/** Return the usage as the server counts it. The request is repeated when `key` changes. */
+/** Return the account's usage as counted by the server. The request is repeated when `key` changes. */
 function useUsage(key: string): Usage | null {
   const { api } = useAccountApi();
   const [usage, setUsage] = useState<Usage | null>(null);

@@ -9,7 +9,7 @@ interface SelectionBarProps {
   onDelete: (ids: string[]) => void;
 }
 
-/** Show the number of listed or selected documents, and the actions on them. */
+/** Show the number of listed documents or, with a selection, of selected documents, and actions on the selection. */
 export function SelectionBar({ shown, selection, onDelete }: SelectionBarProps) {
   const { ids } = selection;
   return (

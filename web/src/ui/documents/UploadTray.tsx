@@ -9,16 +9,18 @@ import { t } from "../../locale/t.ts";
 import { uploadSummary } from "./uploadText.ts";
 
 /**
- * Show the files that were added, and their progress. The list collapses when all files are done, and when an
- * answer starts, because the list would cover the answer. If both are the case, the tray closes.
+ * Show the added files and their progress. The list collapses when all files are added, and when an answer starts,
+ * because the list would cover the answer. If all files are added during an answer, the tray closes.
  */
 export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnswering: boolean }) {
   const { api } = useAccountApi();
   const [userChoice, setUserChoice] = useState<boolean>();
-  const [collapsedAt, setCollapsedAt] = useState(0); // number of files when an answer started; another file expands it
+  // The number of files when an answer started: the list stays collapsed until this number changes.
+  const [collapsedAt, setCollapsedAt] = useState(0);
   const taskCount = useRef(tasks.length);
   taskCount.current = tasks.length;
-  const wasAnswering = useRef(isAnswering); // files that are added during an answer are shown
+  // Collapse the list only when an answer starts, so that files that are added during an answer are shown.
+  const wasAnswering = useRef(isAnswering);
   useEffect(() => {
     if (isAnswering && !wasAnswering.current) setCollapsedAt(taskCount.current);
     wasAnswering.current = isAnswering;
@@ -27,7 +29,8 @@ export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isA
   useEffect(() => {
     if (canClose) void api.clearFinishedUploads();
   }, [api, canClose]);
-  const [hasFocus, setHasFocus] = useState(false); // collapsing the list would take the focus away
+  // While the list contains the focus, keep it open, because collapsing would remove the focused element.
+  const [hasFocus, setHasFocus] = useState(false);
   const open = userChoice ?? (hasFocus || (collapsedAt !== tasks.length && !tasks.every(isAdded)));
   return (
     <Paper
@@ -123,7 +126,7 @@ interface BulkActionProps {
   onClick(): unknown;
 }
 
-/** Show a button for several tasks. A single task has its own button. */
+/** Show a button for an action on several tasks. Show no button for one task, which has its own in its row. */
 function BulkAction({ tasks, label, onClick }: BulkActionProps) {
   if (tasks.length < 2) return null;
   return (
@@ -133,7 +136,7 @@ function BulkAction({ tasks, label, onClick }: BulkActionProps) {
   );
 }
 
-/** Return whether the focus stays in the list. A switch to another window does not count as leaving it. */
+/** Return whether the focus stays in the list after a blur event. Switching windows does not count as leaving it. */
 function keepsFocus({ currentTarget, relatedTarget }: FocusEvent): boolean {
   return currentTarget.contains((relatedTarget as Node | null) ?? document.activeElement);
 }

@@ -4,10 +4,10 @@ import { truncate } from "../../lib/truncate.ts";
 import { isComing, type Task } from "../../core/documents/uploadTask.ts";
 import type { UnreadableCode } from "../../backend/api.ts";
 
-/** Maximum number of characters that are shown of a technical error message. */
+/** Length in characters to which a technical error message is truncated. */
 const DETAILS_MAX = 200;
 
-/** Texts that say why a file cannot be read. */
+/** Map the codes of unreadable files to texts that say why the file cannot be read. */
 export const UNREADABLE: Record<Exclude<UnreadableCode, "NEEDS_SERVER">, TextKey> = {
   UNSUPPORTED_TYPE: "uploads.error.unsupportedType",
   NO_TEXT: "uploads.error.noText",
@@ -20,7 +20,7 @@ export const UNREADABLE: Record<Exclude<UnreadableCode, "NEEDS_SERVER">, TextKey
   EMPTY: "uploads.error.empty",
 };
 
-/** Return the state of all uploads in one line, the most important first. */
+/** Return a line about all uploads: the progress, then failures, then completed uploads once none is in progress. */
 export function uploadSummary(tasks: readonly Task[]): string {
   const count = (condition: (task: Task) => boolean) => tasks.filter(condition).length;
   const waiting = count(({ stage }) => stage === "needs-server");
@@ -41,7 +41,7 @@ export function uploadSummary(tasks: readonly Task[]): string {
   return parts.join(" · ") || t("uploads.none");
 }
 
-/** Return the stage of an upload, or why it failed. */
+/** Return a text for the stage of an upload. For a failed upload, the text says why it failed. */
 export function stageLabel(task: Task): string {
   const { stage, done, of: total } = task;
   switch (stage) {

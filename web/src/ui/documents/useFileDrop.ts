@@ -1,12 +1,12 @@
 import { useEffect, useEffectEvent, useState } from "react";
 
-/** Call `onFiles` with files that are dropped anywhere in the window. Return whether files are dragged over it. */
+/** Call `onFiles` with files that are dropped in the window. Return whether the user is dragging files over it. */
 export function useFileDrop(onFiles: (files: File[]) => void): boolean {
   const [isDragging, setDragging] = useState(false);
   const onDrop = useEffectEvent(onFiles);
   useEffect(() => {
     const controller = new AbortController();
-    let depth = 0; // every element fires dragenter and dragleave
+    let depth = 0; // dragenter minus dragleave events, because every element under the pointer fires them
     const listen = (
       type: "dragenter" | "dragleave" | "dragover" | "drop",
       handle: (data: DataTransfer) => void,
@@ -14,8 +14,8 @@ export function useFileDrop(onFiles: (files: File[]) => void): boolean {
       window.addEventListener(
         type,
         (event) => {
-          if (!event.dataTransfer?.types.includes("Files")) return; // dragged text
-          event.preventDefault(); // the browser would open the file instead
+          if (!event.dataTransfer?.types.includes("Files")) return; // let the browser handle dragged text
+          event.preventDefault(); // otherwise the browser would open the file
           handle(event.dataTransfer);
         },
         { signal: controller.signal },

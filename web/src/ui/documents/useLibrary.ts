@@ -5,13 +5,13 @@ import { useServerEmbedding, useRows, useUploads } from "../../client/backendCli
 
 export interface Library {
   documents: DocumentDoc[];
-  /** Embedding progress by document id, on this device or the server. */
+  /** Map ids of documents that are being embedded, on this device or the server, to the progress. */
   progress: Record<string, Progress>;
-  /** Titles of chats by id. */
+  /** Map ids of chats to their titles. */
   titles: Map<string, string>;
 }
 
-/** Return what the list of documents shows, or undefined until it is loaded. */
+/** Return the data for the list of documents, or undefined until the data is loaded. */
 export function useLibrary(): Library | undefined {
   const documents = useRows("documents");
   const sessions = useRows("sessions");

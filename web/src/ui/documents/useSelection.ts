@@ -8,7 +8,7 @@ export interface Selection {
   set(ids: string[]): void;
 }
 
-/** Return the selection among the existing documents, without documents that were deleted elsewhere. */
+/** Return the selection. It contains only existing documents: a document that was deleted elsewhere is left out. */
 export function useSelection(documents: readonly DocumentDoc[]): Selection {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   return {

@@ -4,7 +4,7 @@ import { useProjects } from "../projects/useProjects.ts";
 import { ProjectEntities } from "./ProjectEntities.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Show the entities of a project that the user chooses. */
+/** Show the entities of one project. The user chooses the project. */
 export function Entities() {
   const projects = useProjects();
   const [chosen, setChosen] = useState<string>();

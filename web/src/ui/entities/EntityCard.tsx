@@ -9,7 +9,7 @@ import { NotesForm } from "./NotesForm.tsx";
 import type { EntityNetwork } from "./useEntities.ts";
 import { t } from "../../locale/t.ts";
 
-/** Show an entity with its notes and connections, which can be edited and deleted. */
+/** Show an entity, its notes and its connections. The user can edit the notes and delete the entity or a connection. */
 export function EntityCard({ entity, network }: { entity: EntityDoc; network: EntityNetwork }) {
   const { api } = useAccountApi();
   const deleteUndoably = useUndoableDelete();

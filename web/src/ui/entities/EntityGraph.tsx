@@ -11,7 +11,7 @@ import type { EntityNetwork } from "./useEntities.ts";
 import { t } from "../../locale/t.ts";
 
 const NODES_MAX = 80;
-/** Height of the graph in pixels per node, so that many names do not overlap. */
+/** Minimum height of the graph in pixels per node, so that the names of many nodes do not overlap. */
 const HEIGHT_PER_NODE = 9;
 const STEPS: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
@@ -30,7 +30,7 @@ export function EntityGraph({ network }: { network: EntityNetwork }) {
         edges.map(({ fromId, toId }) => ({ from: fromId, to: toId })),
         { width, height, margin: { x: Math.min(90, width / 5), y: 36 } },
       ),
-    // `nodes` and `edges` are new objects at every render. `graphKey` changes when their contents do.
+    // `nodes` and `edges` are new objects at every render, so the layout depends on `graphKey`, which has their ids.
     // eslint-disable-next-line react-hooks/exhaustive-deps
     [graphKey, width, height],
   );

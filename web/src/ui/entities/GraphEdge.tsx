@@ -5,7 +5,7 @@ interface Props {
   label: string;
   from: Point;
   to: Point;
-  /** Whether one of the connected entities is selected, so that the label is shown. */
+  /** Whether one of the two entities is selected. Only then is the label visible. */
   highlighted: boolean;
 }
 

@@ -9,7 +9,7 @@ interface Props extends Pick<EntityDoc, "id" | "name" | "type"> {
   /** Number of the entity's connections. */
   edges: number;
   chosen: boolean;
-  /** Whether Tab moves the focus to this node. The arrow keys move between the nodes. */
+  /** Whether Tab moves the focus to this node. From there, the arrow keys move the focus between nodes. */
   isTabStop: boolean;
   onFocus(id: string): void;
   onChoose(id: string): void;
@@ -18,7 +18,7 @@ interface Props extends Pick<EntityDoc, "id" | "name" | "type"> {
 const NAME_MAX = 22;
 const RADIUS = 8;
 
-/** Show an entity. Its size grows with the number of its connections. */
+/** Show an entity as a circle whose size grows with the number of the entity's connections. */
 export function GraphNode(props: Props) {
   const { id, name, type, position, edges, chosen, isTabStop, onFocus, onChoose } = props;
   const radius = RADIUS + Math.min(8, edges * 1.5);
@@ -49,7 +49,7 @@ export function GraphNode(props: Props) {
         <circle r={22} className={classes["target"]} />
         <circle r={radius} className={classes["dot"]} />
       </g>
-      {/* The label of the button has the full name. */}
+      {/* Hidden from screen readers: the label of the button has the full name. */}
       <text y={radius + 15} aria-hidden>
         {short}
       </text>

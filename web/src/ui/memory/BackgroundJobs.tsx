@@ -8,7 +8,7 @@ import { FailedJob } from "./FailedJob.tsx";
 import { useJobs } from "./useJobs.ts";
 import { t } from "../../locale/t.ts";
 
-/** Show the jobs that the language model runs in the background: how many wait, and which failed. */
+/** Show the number of background jobs of the language model that wait or run, and the jobs that failed. */
 export function BackgroundJobs() {
   const { jobs, refresh, retry } = useJobs();
   const kind = useSync()?.kind;

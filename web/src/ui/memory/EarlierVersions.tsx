@@ -6,7 +6,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { StatementSource } from "./StatementSource.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Show the earlier versions of a memory, each with a button that restores it. */
+/** Show the earlier versions of a memory. Each version has a button that restores it. */
 export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) {
   const { api } = useAccountApi();
   return (

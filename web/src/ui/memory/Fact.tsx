@@ -8,7 +8,7 @@ import { FactForm } from "./FactForm.tsx";
 import { useFactForm } from "./useFactForm.ts";
 import { t } from "../../locale/t.ts";
 
-/** Show a fact, with buttons to confirm, edit and delete it. */
+/** Show a fact with its state, its source and buttons to confirm, edit and delete it. */
 export function Fact({ fact, source }: { fact: FactDoc; source: string | undefined }) {
   const { api } = useAccountApi();
   const deleteUndoably = useUndoableDelete();

@@ -11,7 +11,10 @@ interface Props {
   onCancel: () => void;
 }
 
-/** Add or edit a fact. Unsaved text is kept as a draft, with the fact as it was when the user started editing. */
+/**
+ * Show a form to add or edit a fact. Unsaved text is kept as a draft. The draft includes the fact's text from the time
+ * when the user started editing, so that a later change of the fact can be shown.
+ */
 export function FactForm({ fact, onSave, onCancel }: Props) {
   const current = `${fact?.key ?? ""}: ${fact?.value ?? ""}`;
   const initial = JSON.stringify([fact?.key ?? "", fact?.value ?? "", current]);
@@ -29,7 +32,7 @@ export function FactForm({ fact, onSave, onCancel }: Props) {
           onChange={(event) => edit(event.currentTarget.value, value)}
           maxLength={255}
           pattern=".*\S.*"
-          autoFocus={draft === initial} // a form with a draft opens automatically and must not take the focus
+          autoFocus={draft === initial} // not with a draft: such a form opens automatically and must not take the focus
           required
         />
         <Textarea

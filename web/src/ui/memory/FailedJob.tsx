@@ -6,8 +6,8 @@ import { useRows } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
 
 /**
- * Show a job that failed, with or without a scheduled retry: its subject, its error, and a button to retry
- * now.
+ * Show a job that has failed at least once: its subject, its error, the time of the next attempt, if any, and a button
+ * that retries the job at once.
  */
 export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {
   const { kind, subject, state, attempts, due, error } = job;

@@ -15,7 +15,8 @@ import type { ErasureReceipt } from "../../backend/api.ts";
 import { t } from "../../locale/t.ts";
 
 /**
- * Forget everything: the user types a phrase to confirm, the server erases the data, and a receipt is shown.
+ * Show the form for "forget everything". The user types a phrase to confirm, the server erases the data, and the page
+ * shows the receipt.
  */
 export function ForgetEverything() {
   const { api, account } = useAccountApi();
@@ -27,7 +28,7 @@ export function ForgetEverything() {
   const { busy, problem, result } = useForgetProgress();
   const isConfirmed = typed.trim().toLowerCase() === t("memory.forgetPhrase");
 
-  /** Reload all tabs, because the data that they show was deleted. */
+  /** Load the start page in all tabs, because they may still show erased data. */
   function startOver() {
     openInAllTabs("/");
     dismissReceipt(userId);

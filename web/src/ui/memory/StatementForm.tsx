@@ -14,7 +14,7 @@ interface Props {
   onCancel: () => void;
 }
 
-/** Add or edit a memory. */
+/** Show a form to add or edit a memory. */
 export function StatementForm({ text, where, canChooseProject = false, onSave, onCancel }: Props) {
   const [chosen, setChosen] = useState(where);
 

@@ -16,13 +16,13 @@ import { t } from "../../locale/t.ts";
 const PAGE = 30;
 
 interface Props {
-  /** Id of the memories' project. Null shows memories without a project, undefined shows all. */
+  /** Id of the project whose memories are shown. Null: memories without a project. Undefined: all memories. */
   projectId?: string | null;
   query?: string;
   filter?: ReactNode;
 }
 
-/** Show the memories of a project or of all, the latest first, and a form to add one. */
+/** Show the memories that match `projectId` and `query`, the latest first, and a form to add a memory. */
 export function StatementList({ projectId, query = "", filter }: Props) {
   const memories = useRows("memories");
   const pending = usePendingDeletes();

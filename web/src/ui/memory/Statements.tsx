@@ -5,7 +5,7 @@ import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { StatementList } from "./StatementList.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Show all memories, which can be searched and filtered by project. */
+/** Show all memories. The user can search them and filter them by project. */
 export function Statements() {
   const [query, setQuery] = useState("");
   const [where, setWhere] = useState<MemoryPlace>("*");

@@ -5,9 +5,9 @@ import { stripMarkdown } from "../../core/text/stripMarkdown.ts";
 import type { TimelineTurn } from "../../backend/api.ts";
 import { date, time } from "../../locale/format.ts";
 
-/** Number of characters that are kept of an answer, more than fit into three lines. */
+/** Length in characters to which an answer is truncated: more than fits into the three visible lines. */
 const SHOWN = 1_000;
-/** Pattern of a citation number. The timeline does not show citations. */
+/** Pattern of a citation number and the space before it, which are removed because the timeline shows no sources. */
 const CITATION = /(?<!\s)\s*\[\d{1,3}\]/gu;
 
 interface Props {
@@ -18,7 +18,7 @@ interface Props {
   showDate: boolean;
 }
 
-/** Show a turn in the timeline, with a link to its place in the chat. */
+/** Show a turn in the timeline, with a link to the turn in its chat. */
 export function TimelineItem({ turn, title, showDate }: Props) {
   const { id, sessionId, question, text, createdAt } = turn;
   const plain = stripMarkdown(truncate(text, SHOWN)).replace(CITATION, "");

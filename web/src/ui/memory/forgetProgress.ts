@@ -1,7 +1,7 @@
 /**
- * The progress of "Forget everything", which continues when the user changes the page. The receipt is stored
- * on this device until the user has read it, apart from the account, which may be gone
- * by that time.
+ * The progress of "Forget everything", which continues when the user opens another page of the app. The receipt is
+ * stored on this device until the user dismisses it. It is in Local Storage and not in the account's database, because
+ * that database is deleted.
  */
 
 import { useSyncExternalStore } from "react";
@@ -16,7 +16,7 @@ import { SharedState } from "../../client/sharedState.ts";
 
 export interface ForgetResult {
   receipt: ErasureReceipt;
-  /** State of the data on this device after the erasure. The field name is part of the stored format. */
+  /** State of the data on this device after the erasure. Do not rename this field: stored receipts have its name. */
   here: "isClean" | "isNotClean" | "isOpenElsewhere";
 }
 
@@ -38,19 +38,19 @@ export async function forget(api: RemoteAccountApi, userId: string): Promise<voi
   try {
     const receipt = await api.forgetEverything();
     setForgotten();
-    // The server has erased the data and sends its receipt only once, so an error on this device must not hide it.
+    // The server sends the receipt only once, so an error while data on this device is deleted must not hide it.
     const here = await wipe(api, "/sign-in").then(() => "isClean" as const, deviceStateAfter);
     const result = { receipt, here };
     storeReceipt(userId, result);
     state.set({ busy: false, result });
-    if (!state.hasListeners) openInAllTabs("/memory"); // the open page shows deleted data
+    if (!state.hasListeners) openInAllTabs("/memory"); // leave the open page, which still shows the erased data
   } catch (error) {
     state.set({ busy: false, problem: errorMessage(error) });
     if (!state.hasListeners) setForgetting(null);
   }
 }
 
-/** Store a result. If the browser refuses to store it, it is shown only once. */
+/** Store a result in Local Storage. If the browser refuses, the result is shown only until the page is reloaded. */
 function storeReceipt(userId: string, result: ForgetResult): void {
   try {
     localStorage.setItem(receiptKey(userId), JSON.stringify(result));
@@ -59,7 +59,7 @@ function storeReceipt(userId: string, result: ForgetResult): void {
   }
 }
 
-/** Return the last result if the user has not dismissed it. */
+/** Return the stored result, or undefined if there is none or the user has dismissed it. */
 export function storedReceipt(userId: string): ForgetResult | undefined {
   const stored = localStorage.getItem(receiptKey(userId));
   return stored === null ? undefined : (JSON.parse(stored) as ForgetResult);
@@ -69,13 +69,16 @@ export function dismissReceipt(userId: string): void {
   localStorage.removeItem(receiptKey(userId));
 }
 
-/** Return the state of the device after an error. */
+/** Return the state of the data on this device after its deletion failed with `error`. */
 function deviceStateAfter(error: unknown): ForgetResult["here"] {
   console.error(error);
   return hasCode(error, "OPEN_ELSEWHERE") ? "isOpenElsewhere" : "isNotClean";
 }
 
-/** Subscribe to the state. When the user leaves the page, reset an error, and reload the app after a receipt. */
+/**
+ * Subscribe to the state. When the user leaves the page, which unsubscribes the listener, reload the app if there is a
+ * result, or else reset an error.
+ */
 function subscribe(listener: () => void): () => void {
   const unsubscribe = state.subscribe(listener);
   return () => {

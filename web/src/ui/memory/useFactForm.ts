@@ -3,7 +3,10 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 
 export const draftOf = (factId = "new") => `fact ${factId}`;
 
-/** Return whether the form of a fact, or of a new fact, is open. A form with a draft opens automatically. */
+/**
+ * Return the state of the form for a fact, or for a new fact if `factId` is undefined. A form with a draft is open from
+ * the start.
+ */
 export function useFactForm(factId?: string) {
   const { account, drafts } = useAccountApi();
   const id = draftOf(factId);

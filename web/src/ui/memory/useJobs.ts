@@ -4,7 +4,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 
 const POLL_MS = 5_000;
 
-/** Poll the background jobs of the server. `jobs` is null if the server does not respond. */
+/** Poll the background jobs of the server. `jobs` is null if the last request failed. */
 export function useJobs() {
   const { api } = useAccountApi();
   const [jobs, setJobs] = useState<JobList | null>();
@@ -15,7 +15,7 @@ export function useJobs() {
     return () => clearInterval(timer);
   }, [refresh]);
 
-  /** Retry a failed job, or all of them. */
+  /** Retry the failed job with this id, or all failed jobs if `id` is undefined. */
   async function retry(id?: string): Promise<void> {
     await api.memory.retryJobs(id);
     await refresh();

@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 import type { MemoryPlace, Timeline } from "../../backend/api.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 
-/** Return the turns that match a query. The previous result stays until the next one arrives. */
+/** Return the turns that match a query. Until the result of a new query arrives, return the previous result. */
 export function useTimeline(query: string, where: MemoryPlace, limit: number): Timeline | undefined {
   const { api } = useAccountApi();
   const [timeline, setTimeline] = useState<Timeline>();

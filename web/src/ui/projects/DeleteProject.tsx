@@ -6,7 +6,7 @@ import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { useUndoableDelete } from "../useUndoableDelete.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Ask whether to delete a project, and whether to delete its chats, too. */
+/** Ask for confirmation before a project is deleted, and whether its chats are deleted, too. */
 export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClose: () => void }) {
   const { api } = useAccountApi();
   const deleteUndoably = useUndoableDelete();

@@ -9,7 +9,7 @@ interface Props {
   onCancel: () => void;
 }
 
-/** Add or edit a project. */
+/** Show a form to add or edit a project. */
 export function ProjectForm({ project, onSave, onCancel }: Props) {
   return (
     <Paper withBorder p="md">

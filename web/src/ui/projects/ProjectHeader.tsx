@@ -14,7 +14,8 @@ import { t } from "../../locale/t.ts";
 export function ProjectHeader({ project, brief }: { project: ProjectDoc; brief: boolean }) {
   const { api } = useAccountApi();
   const [mode, setMode] = useState<"viewing" | "editing" | "deleting">("viewing");
-  const [newSessionId] = useState(newId); // a chat has an address before its row is created
+  // Only for the link to a new chat, whose row is created with its first message.
+  const [newSessionId] = useState(newId);
   const { id, name, description } = project;
   const close = () => setMode("viewing");
 

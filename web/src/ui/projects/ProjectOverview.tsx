@@ -10,7 +10,7 @@ import { t } from "../../locale/t.ts";
 
 const NO_CITATIONS: never[] = [];
 
-/** Show the summary of a project, which the assistant writes at the user's request. */
+/** Show the summary of a project, and a button that asks the assistant to write it. */
 export function ProjectOverview({ projectId }: { projectId: string }) {
   const { api } = useAccountApi();
   const state = useProjectOverview(projectId);

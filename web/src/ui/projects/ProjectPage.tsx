@@ -13,7 +13,7 @@ import { t } from "../../locale/t.ts";
 
 const AgentSteps = lazyComponent(() => import("../agents/AgentSteps.tsx"));
 
-/** Show a page of a project. `part` is the name of the page; without a name, show the overview. */
+/** Show a page of a project. `part` is the name of the page. If it is undefined, show the overview. */
 export function ProjectPage({ id, part }: { id: string; part: string | undefined }) {
   const rows = useRows("projects", { selector: { id } });
   const project = rows?.[0];

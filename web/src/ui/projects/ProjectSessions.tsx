@@ -11,7 +11,7 @@ import { t } from "../../locale/t.ts";
 
 const OPTIONS_MAX = 50;
 
-/** Show the chats of a project. Chats can be moved in and removed. */
+/** Show the chats of a project. The user can move chats into the project and remove chats from it. */
 export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
   const { api } = useAccountApi();
   const pending = usePendingDeletes();

@@ -1,7 +1,7 @@
 import type { OverviewState } from "../../backend/api.ts";
 import { useAccountApi, useSubscription } from "../../client/backendClient.tsx";
 
-/** Return the state of a project's overview while the overview is being written, or its error. */
+/** Return the state of writing a project's overview, or undefined if it is neither being written nor has failed. */
 export function useProjectOverview(projectId: string): OverviewState | undefined {
   const { api } = useAccountApi();
   const all = useSubscription<Record<string, OverviewState>>(

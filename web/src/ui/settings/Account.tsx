@@ -75,8 +75,8 @@ function Meter({ label, used, limit, text }: MeterProps) {
 }
 
 /**
- * Return the server's profile of the account, or undefined until it responds. Refresh it when the sync state
- * changes.
+ * Return the server's profile of the account, or undefined until the server responds. Refresh the profile when the kind
+ * of the sync status changes, and when changes start or stop waiting.
  */
 function useProfile(): Profile | undefined {
   const { api } = useAccountApi();
@@ -86,7 +86,7 @@ function useProfile(): Profile | undefined {
     let isStale = false;
     api.profile().then(
       (profile) => isStale || setProfile(profile),
-      () => {}, // offline: the page shows the data on the device
+      () => {}, // ignored: without the server, the page shows the data on the device
     );
     return () => void (isStale = true);
   }, [api, kind, waiting === 0]);

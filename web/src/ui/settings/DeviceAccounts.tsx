@@ -8,7 +8,7 @@ import { errorMessage } from "../errorMessage.ts";
 import { Section } from "../components/Section.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Show the accounts with data on this device, each in its own database. */
+/** Show the accounts with data on this device, with buttons to remove the data of accounts that are not in use. */
 export function DeviceAccounts() {
   const { account } = useAccountApi();
   const [accounts, setAccounts] = useState<DeviceAccount[]>([]);

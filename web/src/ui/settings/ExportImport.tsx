@@ -15,7 +15,7 @@ const IMPORT_ERRORS: Record<ExportCode, TextKey> = {
   NOT_AN_EXPORT: "settings.importError.notAnExport",
 };
 
-/** Export all data to a ZIP file, or import such a file. */
+/** Show buttons to export all data to a ZIP file and to import such a file. */
 export function ExportImport() {
   const { api } = useAccountApi();
   const [busy, setBusy] = useState<"export" | "import">();
@@ -70,7 +70,7 @@ function download(content: Blob, name: string): void {
   link.href = URL.createObjectURL(content);
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser reads the URL after the click
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // not at once: the browser reads the URL after the click
 }
 
 function importError(error: Error): string {

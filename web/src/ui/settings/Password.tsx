@@ -7,7 +7,7 @@ import { t } from "../../locale/t.ts";
 
 const LENGTH_MIN = 10;
 
-/** Set or change the password. */
+/** Show a form to set or change the password. */
 export function Password() {
   const { api, account } = useAccountApi();
   const [result, setResult] = useState<{ isError: boolean; text: string }>();

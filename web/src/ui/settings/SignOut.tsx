@@ -14,7 +14,7 @@ import { t } from "../../locale/t.ts";
 
 const SIGN_IN_PATH = "/sign-in";
 
-/** Ask whether to keep the data on this device, warn about data that would be lost, and sign out. */
+/** Show the dialog for signing out. The user chooses whether to keep the data on this device. Warn about lost data. */
 export function SignOut({ onClose }: { onClose: () => void }) {
   const { api } = useAccountApi();
   const [sync, refused, files, lost] = [useSync(), useRejectedRows(), useWaitingFiles(), useConflictLosers()];
@@ -34,7 +34,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
     setBusy(true);
     setProblem(undefined);
     try {
-      await api.signOut(); // without the server this throws, and all tabs stay signed in
+      await api.signOut(); // before anything else: it throws without the server, and then all tabs stay signed in
       setSignedOut(true);
       if (isWiping) {
         await wipe(api, SIGN_IN_PATH);
@@ -48,14 +48,15 @@ export function SignOut({ onClose }: { onClose: () => void }) {
     }
   }
 
-  // After the user is signed out, the account is closed, and there is no page to return to.
+  // Once the user is signed out, the account may be closed, so closing the dialog opens the sign-in page.
   const close = isSignedOut ? () => openInAllTabs(SIGN_IN_PATH) : onClose;
-  const cancel = busy ? () => {} : close; // leaving the page would interrupt the deletion
+  // Do not close the dialog while it signs out: leaving the page would interrupt the deletion.
+  const cancel = busy ? () => {} : close;
   return (
     <Modal
       opened
       onClose={cancel}
-      attributes={{ header: { role: "none" } }} // no second banner on the page
+      attributes={{ header: { role: "none" } }} // a `header` element would be a second banner of the page
       title={t("settings.signOutTitle")}
       closeButtonProps={{ "aria-label": t("common.cancel"), disabled: busy }}
     >
@@ -95,7 +96,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** Return a list of the data that is only on this device, or "" if there is none. */
+/** Return a text about the data that is only on this device, or "" if there is none. */
 function unsyncedData(changes: number, files: number, replaced: number): string {
   const lost = [
     changes && t("settings.unsynced.changes", { n: changes }),

@@ -7,7 +7,7 @@ import { t } from "../../locale/t.ts";
 
 const TITLE_MAX = 255;
 
-/** Edit the title of a chat. Enter saves, Esc cancels. */
+/** Show a field to edit the title of a chat. Enter saves the title, Esc cancels. */
 export function RenameSession({ session, onDone }: { session: SessionDoc; onDone: () => void }) {
   const { api } = useAccountApi();
   const [title, setTitle] = useState(session.title);
@@ -17,7 +17,7 @@ export function RenameSession({ session, onDone }: { session: SessionDoc; onDone
     event?.preventDefault();
     const changed = title.trim();
     if (!changed || changed === session.title) return onDone();
-    if (saving.current) return; // after Enter the field also loses the focus
+    if (saving.current) return; // called twice: the field also loses the focus after Enter
     saving.current = true;
     void afterSaving(api.changeSession(session.id, { title: changed }), onDone).finally(
       () => (saving.current = false),

@@ -12,7 +12,7 @@ interface Props {
   onDone(): void;
 }
 
-/** Show the actions on a chat in the sidebar. */
+/** Show the actions for a chat in the sidebar: rename, move to a project and delete. */
 export default function SessionActions({ session, mode, onRename, onDelete, onDone }: Props) {
   if (mode === "renaming") return <RenameSession session={session} onDone={onDone} />;
   return (

@@ -10,10 +10,10 @@ import { t } from "../../locale/t.ts";
 
 const PAGE = 100;
 const WITHOUT_PROJECT = { projectId: { $exists: false } };
-/** Number of chats from which a search is shown. Fewer chats are visible at once. */
+/** Number of chats from which on the search field is shown. A shorter list is visible as a whole. */
 const SEARCH_MIN = 8;
 
-/** Show the chats without a project, the latest first. A search finds the chats of projects, too. */
+/** Show the chats without a project, the latest first. A search also finds the chats of projects. */
 export function SessionList() {
   const [query, setQuery] = useState("");
   const [limit, setLimit] = useState(PAGE);
@@ -67,7 +67,7 @@ function sessionQuery(search: string, limit: number): object {
   return { selector, sort: [{ updatedAt: "desc" }], limit };
 }
 
-/** Return the previous rows until the next result arrives, so that the list does not flicker while the user types. */
+/** Return the previous rows while the next query runs, so that the list does not flicker while the user types. */
 function useLatest(sessions: SessionDoc[] | undefined): SessionDoc[] | undefined {
   const latest = useRef(sessions);
   if (sessions) latest.current = sessions;

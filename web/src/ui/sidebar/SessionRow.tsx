@@ -40,7 +40,7 @@ export function SessionRow({ session }: { session: SessionDoc }) {
         className={classes["row"]!}
         gap={0}
         wrap="nowrap"
-        display={mode === "renaming" ? "none" : "flex"} // hidden, because it gets the focus back
+        display={mode === "renaming" ? "none" : "flex"} // hidden and not removed, so that it can get the focus back
       >
         <NavLink
           component={Link}
@@ -51,7 +51,7 @@ export function SessionRow({ session }: { session: SessionDoc }) {
           aria-current={isOpen ? "page" : undefined}
           onKeyDown={onKey}
           noWrap
-          miw={0} // a long title leaves room for the menu button
+          miw={0} // lets a long title shrink, so that the menu button fits
         />
         <ActionIcon
           className={classes["more"]!}

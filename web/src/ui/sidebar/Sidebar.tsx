@@ -15,7 +15,7 @@ const SidebarProjects = lazyComponent(() => import("./SidebarProjects.tsx"));
 /** Show the main navigation. */
 export function Sidebar({ onSearch }: { onSearch: () => void }) {
   const { account } = useAccountApi();
-  // Count only documents that count toward the limit.
+  // Leave out rejected documents, because they do not count toward the limit.
   const documents = useRows("documents", { selector: { syncError: { $exists: false } } });
   return (
     <Stack component="nav" className={classes["sidebar"]!} h="100%" gap={4} aria-label={t("app.menu")}>

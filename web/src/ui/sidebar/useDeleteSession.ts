@@ -3,7 +3,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { useUndoableDelete } from "../useUndoableDelete.tsx";
 import { t } from "../../locale/t.ts";
 
-/** Return a function that deletes a chat, which the user can undo for some seconds. */
+/** Return a function that deletes a chat. The user can undo the deletion for some seconds. */
 export function useDeleteSession({ id, title }: Pick<SessionDoc, "id" | "title">): () => void {
   const { api } = useAccountApi();
   const deleteUndoably = useUndoableDelete();

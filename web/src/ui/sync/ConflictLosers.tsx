@@ -9,8 +9,8 @@ import { errorMessage } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 
 /**
- * Show texts of this device that another device replaced or deleted, until the user restores or dismisses
- * them.
+ * Show the conflict losers: texts of this device that another device replaced or deleted. Each is shown until the user
+ * restores or dismisses it.
  */
 export function ConflictLosers({ losers }: { losers: ConflictLoser[] }) {
   return (
@@ -32,7 +32,7 @@ function LoserItem({ loser }: { loser: ConflictLoser }) {
   const [problem, setProblem] = useState<string>();
   const collection = loser.collection as keyof Collections;
   const text = Object.values(loser.fields).join("\n\n");
-  // The replaced fields may not include the name, which then comes from the current row.
+  // The current row, which has the name if the replaced fields do not include it.
   const row = useRows(collection, { selector: { id: loser.rowId } })?.[0];
   const name =
     nameOf(collection, loser.fields) || nameOf(collection, { ...row }) || t(`sync.item.${collection}`);
@@ -72,7 +72,7 @@ function LoserItem({ loser }: { loser: ConflictLoser }) {
   );
 }
 
-/** Return why a text is kept. An unsent question was not deleted itself, but with its chat. */
+/** Return a sentence that says why a text is kept. An unsent question is kept because its chat was deleted. */
 function explanation({ gone, collection }: ConflictLoser, name: string): string {
   if (!gone) return t("sync.replaced", { name });
   return gone === "unsent" && collection === "episodes"

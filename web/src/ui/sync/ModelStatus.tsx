@@ -7,7 +7,7 @@ import { t } from "../../locale/t.ts";
 
 const POLL_MS = 3_000;
 
-/** Show the state of the embedding model, and the progress of a change to another model on the server. */
+/** Show the state of the embedding model on this device, and the progress of a model change on the server. */
 export function ModelStatus() {
   const { api } = useAccountApi();
   const model = useModel();
@@ -49,7 +49,7 @@ function speedText({ loaded, since }: Extract<ModelState, { kind: "loading" }>):
   return seconds > 1 ? t("model.speed", { size: bytes(loaded / seconds) }) : bytes(loaded);
 }
 
-/** Poll the progress of the server's change to another model. */
+/** Poll the progress of a model change on the server. Return null if none is in progress. */
 function useReembedding(): { done: number; of: number } | null {
   const { api } = useAccountApi();
   const [progress, setProgress] = useState<{ done: number; of: number } | null>(null);
@@ -58,7 +58,7 @@ function useReembedding(): { done: number; of: number } | null {
     const poll = () =>
       api.profile().then(
         ({ reembedding }) => void (isStale || setProgress(reembedding)),
-        () => {}, // offline: keep the last progress
+        () => {}, // ignored: without the server, keep showing the last progress
       );
     void poll();
     const timer = setInterval(() => void poll(), POLL_MS);

@@ -10,7 +10,7 @@ import { rejectionMessage } from "../rejectionMessage.ts";
 
 const SHOWN = 20;
 
-/** Show the items that the server did not accept, the reasons, and what the user can do. */
+/** Show the rejected rows, why the server rejected each, and what the user can do. */
 export function RejectedRows({ rows, onNavigate }: { rows: RejectedRow[]; onNavigate: () => void }) {
   const { api } = useAccountApi();
   return (

@@ -4,7 +4,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { errorMessage } from "../errorMessage.ts";
 import { t } from "../../locale/t.ts";
 
-/** Sign in again with the account of this device. The data on the device stays. */
+/** Show a form to sign in again with the open account. The data on the device stays. */
 export function SignInAgain() {
   const { api, account } = useAccountApi();
   const [problem, setProblem] = useState<string>();

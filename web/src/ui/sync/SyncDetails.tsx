@@ -23,7 +23,8 @@ interface Props {
 /** Show the details of the sync status: waiting, rejected and replaced data, each with its actions. */
 export default function SyncDetails({ sync, refused, lost, status, onClose }: Props) {
   const { api } = useAccountApi();
-  useHotkeys([["Escape", onClose]], []); // also if the element that had the focus was removed
+  // On the document, so that Escape works even after the focused element was removed.
+  useHotkeys([["Escape", onClose]], []);
   return (
     <Popover
       opened
@@ -34,7 +35,7 @@ export default function SyncDetails({ sync, refused, lost, status, onClose }: Pr
       withRoles={false}
     >
       <Popover.Target>
-        {/* This box covers the status line, so that a click there closes the details. */}
+        {/* This box covers the status line, so that a click on the line closes the details. */}
         <Box pos="absolute" inset={0} onClick={onClose} />
       </Popover.Target>
       <Popover.Dropdown w="min(26rem, 94vw)" p={0} role="dialog" aria-label={t("sync.title")}>

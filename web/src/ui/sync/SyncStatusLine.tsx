@@ -15,9 +15,7 @@ import { ago } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
 const SyncDetails = lazyComponent(() => import("./SyncDetails.tsx"));
-/**
- * Time after which a state is announced to screen readers. Many states end sooner, such as sending a change.
- */
+/** Time after which screen readers announce a status that usually ends sooner, such as sending a change. */
 const ANNOUNCE_AFTER_MS = 2_000;
 const ATTENTION: SyncStatus[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
 
@@ -63,7 +61,7 @@ export function SyncStatusLine() {
   );
 }
 
-/** Show the status for screen readers, without times, which would be announced every 30 seconds. */
+/** Show the status to screen readers. The text has no times, because each change would be announced. */
 function AnnouncedStatus({ status }: { status: SyncStatus }) {
   const [before, setBefore] = useState<Announcement>({ status, isCurrent: true });
   const now = nextAnnouncement(before, status);

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { applyUpdate, checkForUpdate, useUpdateReady } from "../appUpdate.ts";
 import { t } from "../../locale/t.ts";
 
-/** Show a button that updates the app, when the server needs a newer version. */
+/** Show a button that updates the app. It is shown when the server or the stored data needs a newer version. */
 export function UpdateRequired() {
   const [missing, setMissing] = useState(false);
   const [isRequested, setRequested] = useState(false);
@@ -13,8 +13,9 @@ export function UpdateRequired() {
   }, [isRequested, isReady]);
 
   async function update() {
-    if (!navigator.serviceWorker?.controller) return location.reload(); // no service worker serves the old version
-    setRequested(true); // the download may take a while
+    // Without a service worker, a reload loads the new version.
+    if (!navigator.serviceWorker?.controller) return location.reload();
+    setRequested(true); // the effect above applies the new version once it is downloaded
     setMissing(!(await checkForUpdate()));
   }
 
