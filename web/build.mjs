@@ -1,4 +1,4 @@
-/** Builds the app (see vite.config.ts), and puts the page that tries the API beside it. */
+/** Build the app (see vite.config.ts), and add the page on which users can try the API. */
 
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
@@ -9,17 +9,17 @@ const target = "server/vademecum/web";
 const swagger = "node_modules/swagger-ui-dist";
 const cmaps = "node_modules/pdfjs-dist/cmaps";
 
-// One file in place of 168, which each new device would ask for one by one.
+// Pack the 168 character maps into one file, so that a new device needs one request instead of 168.
 const tables = readdirSync(cmaps).filter((name) => name.endsWith(".bcmap"));
 const packed = zipSync(
   Object.fromEntries(tables.map((name) => [name, new Uint8Array(readFileSync(`${cmaps}/${name}`))])),
-  { level: 9, mtime: new Date(2000, 0, 1) }, // so that the same tables are the same bytes: a ZIP has local times
+  { level: 9, mtime: new Date(2000, 0, 1) }, // a fixed local time, so that the same character maps give the same bytes
 );
 writeFileSync("web/src/parsers/formats/cmaps.zip", packed);
 
 await build({ configFile: "web/vite.config.ts" });
 
-// Packed once, here, and not at every request.
+// Compress the files once here, and not for every request.
 for (const name of readdirSync(`${target}/assets`)) {
   const path = `${target}/assets/${name}`;
   writeFileSync(`${path}.gz`, gzipSync(readFileSync(path), { level: 9 }));

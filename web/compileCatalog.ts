@@ -1,16 +1,16 @@
 /**
- * Compile the catalog of texts while the app is built: messages are parsed here, so that the page needs no parser, and
- * the texts of lazily loaded parts are a file of their own.
+ * Compile the catalog of texts while the app is built. Messages are parsed here, so that the page needs no parser. The
+ * texts for parts of the page that are loaded later are put in a separate file.
  */
 
 import { readFileSync } from "node:fs";
 import { isLiteralElement, parse, type MessageFormatElement } from "@formatjs/icu-messageformat-parser";
 import type { Plugin } from "vite";
 
-/** Keys of the texts that the page shows before it has loaded any other part. */
+/** Pattern of the keys whose texts are part of the initial load. */
 export const START = /^(?:app|chat|common|errors|sidebar|sync\.detail|sync\.line)\./u;
 
-/** `isSplit`: false for tests, whose first part has all texts. */
+/** Return the plugin that compiles the catalog. If `isSplit` is false, as in tests, the initial load has all texts. */
 export function compileCatalog({ isSplit = true } = {}): Plugin {
   return {
     name: "compile-catalog",

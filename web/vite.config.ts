@@ -1,4 +1,4 @@
-/** How the app is built: into server/vademecum/web/, from where the server serves it and the wheel carries it. */
+/** Build configuration of the app. The output in server/vademecum/web/ is served by the server and is in the wheel. */
 
 import react from "@vitejs/plugin-react";
 import { defaultClientConditions, defineConfig } from "vite";
@@ -13,8 +13,8 @@ export default defineConfig({
     compileCatalog(),
     VitePWA({
       filename: "sw.js",
-      registerType: "prompt", // a new version must not take a draft away
-      injectRegister: null, // the app registers it
+      registerType: "prompt", // the user decides when to reload, so that a new version does not interrupt writing
+      injectRegister: null, // the app registers the service worker (see src/ui/appUpdate.ts)
       manifest: {
         name: "Vademecum",
         short_name: "Vademecum",
@@ -33,7 +33,7 @@ export default defineConfig({
       },
       workbox: {
         globPatterns: ["index.html", "icon*", "assets/*.{js,mjs,css,wasm,zip}"],
-        maximumFileSizeToCacheInBytes: 32 * 2 ** 20, // onnxruntime's WebAssembly: without it no question offline
+        maximumFileSizeToCacheInBytes: 32 * 2 ** 20, // above the size of onnxruntime, which offline search needs
         navigateFallback: "/index.html",
         navigateFallbackDenylist: [/^\/(v1|models|schema|health|ready|metrics|api)(\/|$)/u, /\.html$/u],
         cleanupOutdatedCaches: true,
@@ -41,13 +41,13 @@ export default defineConfig({
       },
     }),
   ],
-  // onnxruntime's own loader stays a file by itself: its threads are workers that load it again.
   resolve: {
     alias: {
-      dexie: "dexie/dist/modern/dexie.min.mjs", // its build for today's browsers: 2 kB less
-      // The catalog is parsed while the app is built: 8 kB less.
+      dexie: "dexie/dist/modern/dexie.min.mjs", // the build for current browsers, which is 2 kB smaller
+      // The messages are parsed while the app is built, so the page does not need the parser (8 kB).
       "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js",
     },
+    // Keep onnxruntime's loader in a separate file, because its threads are workers that load this file again.
     conditions: ["onnxruntime-web-use-extern-wasm", ...defaultClientConditions],
   },
   worker: { format: "es" },
@@ -58,8 +58,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     rolldownOptions: {
       input: ["web/index.html", "web/embedder.html"],
-      checks: { bundlerTimings: false }, // who installs has not asked how long each plugin takes
-      // What the page begins with is one file: packed together it is smaller than in twenty.
+      checks: { bundlerTimings: false }, // `make install` should not print the time of each plugin
+      // Put the initial load into one file, which compresses better than twenty.
       output: {
         codeSplitting: { groups: [{ name: "page", tags: ["$initial"], test: /^(?!.*[\\/]embedder)/u }] },
       },

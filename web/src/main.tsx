@@ -1,4 +1,4 @@
-/** Entry point of the page. Data comes from the worker (see backend/api/accountApi.ts). */
+/** Entry point of the page. The page gets its data from a worker (see backend/api/accountApi.ts). */
 
 import "@mantine/core/styles.css";
 import { MantineProvider } from "@mantine/core";

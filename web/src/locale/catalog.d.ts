@@ -1,4 +1,4 @@
-/** Texts by key. The build parses those that have arguments (see web/compileCatalog.ts). */
+/** A map from keys to texts. The build parses the texts that have arguments (see web/compileCatalog.ts). */
 type Texts = Record<string, string | import("@formatjs/icu-messageformat-parser").MessageFormatElement[]>;
 
 declare module "*.json?start" {

@@ -10,7 +10,7 @@ const SPANS = [
   ["day", 1],
 ] as const;
 
-/** Return a size such as "1.2 MB", in steps of 1024, as the limits are. */
+/** Return a size such as "1.2 MB". A kilobyte has 1024 bytes, as in the limits of accounts. */
 export function bytes(n: number): string {
   const step = n < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(n) / 10));
   const unit = UNITS[step]!;
@@ -18,17 +18,17 @@ export function bytes(n: number): string {
   return new Intl.NumberFormat(LOCALE, {
     style: "unit",
     unit,
-    unitDisplay: step === 0 ? "long" : "short", // the short form of 520 bytes is "520 byte"
+    unitDisplay: step === 0 ? "long" : "short", // "long" for bytes, whose short form is "520 byte"
     maximumFractionDigits: value < 10 && step > 0 ? 1 : 0,
   }).format(value);
 }
 
-/** Return a share such as "0.4%", with two significant digits. */
+/** Return a share as a percentage with two significant digits, such as "0.4%" for 0.004. */
 export function percent(share: number): string {
   return new Intl.NumberFormat(LOCALE, { style: "percent", maximumSignificantDigits: 2 }).format(share);
 }
 
-/** Return names such as "a, b and c". */
+/** Join names to a list such as "a, b and c". */
 export function list(names: readonly string[]): string {
   return new Intl.ListFormat(LOCALE, { type: "conjunction" }).format(names);
 }
@@ -48,14 +48,14 @@ export function dateTime(at: string): string {
   return new Date(at).toLocaleString(LOCALE, { dateStyle: "long", timeStyle: "short" });
 }
 
-/** Return "March", or "March 2025" if it is not in this year. */
+/** Return the month of a time: "March" in the current year, "March 2025" in another year. */
 export function month(at: string): string {
   const when = new Date(at);
   const year = when.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" as const };
   return when.toLocaleDateString(LOCALE, { month: "long", ...year });
 }
 
-/** Return an age such as "2 minutes ago". A day ends at midnight. A text that is no date is returned unchanged. */
+/** Return an age such as "2 minutes ago" or, counted in midnights, "yesterday". Return an invalid date unchanged. */
 export function ago(at: string, now = Date.now()): string {
   const minutes = Math.min(0, Math.round((Date.parse(at) - now) / 60_000));
   if (Number.isNaN(minutes)) return at;
@@ -65,10 +65,10 @@ export function ago(at: string, now = Date.now()): string {
   return relative(-daysBetween(Date.parse(at), now), "day");
 }
 
-/** Return an age such as "today" or "3 weeks ago", in the largest unit of which there are two, or else in days. */
+/** Return an age such as "3 weeks ago", in the largest unit of which at least two have passed, or in days. */
 export function since(at: string, now: number): string {
   const days = Math.max(0, daysBetween(Date.parse(at), now));
-  if (Number.isNaN(days)) return at; // such rows may exist, because older versions did not check dates
+  if (Number.isNaN(days)) return at; // an invalid date: older versions could store one, because they did not check dates
   const [unit, length] = SPANS.find(([, length]) => days >= 2 * length) ?? (["day", 1] as const);
   return relative(-Math.floor(days / length), unit);
 }
@@ -77,7 +77,7 @@ function relative(n: number, unit: Intl.RelativeTimeFormatUnit): string {
   return new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" }).format(n, unit);
 }
 
-/** Return the number of midnights between two times, in milliseconds since 1970. */
+/** Return the number of midnights between two times. The times are in milliseconds since 1970. */
 function daysBetween(from: number, to: number): number {
   return Math.round((new Date(to).setHours(0, 0, 0, 0) - new Date(from).setHours(0, 0, 0, 0)) / 86_400_000);
 }

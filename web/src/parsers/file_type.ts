@@ -1,4 +1,4 @@
-/** Detect a file's type from its bytes. The name only distinguishes kinds of plain text. */
+/** Detect the type of a file from its bytes. The filename is used only to distinguish kinds of plain text. */
 
 import { directory, unpack } from "./formats/ooxml/zip_container.ts";
 import { decode, latin1 } from "./charset/detect.ts";
@@ -18,7 +18,7 @@ import {
   XLSX,
 } from "./result.ts";
 
-/** The types of Office files: the usual name of the main member, its content type, and the MIME type of the file. */
+/** For each type of Office file: the usual name of the main member, its content type, and the MIME type of the file. */
 const OOXML = [
   [/^word\/document\d*\.xml$/iu, "wordprocessingml.document.main+xml", DOCX],
   [/^ppt\/presentation\.xml$/iu, "presentationml.presentation.main+xml", PPTX],
@@ -31,12 +31,13 @@ const BY_ENDING: Record<string, string> = {
 };
 const MARKUP_ENDINGS = ["html", "htm", "xhtml"];
 const PDF_END = /startxref\s+\d+\s+%%EOF\s*$/u;
-const OLD_OFFICE = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"; // signature of old and of encrypted new Office files
+/** Signature of old Office files, and of new Office files that are encrypted. */
+const OLD_OFFICE = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 const DECLARATION = /\s*(?:<\?xml[^>]*>\s*)?/iuy;
 const HTML_START = /\s*<(?:!doctype\s+html|html|head|body)\b/iuy;
 const HEAD = 65_536;
 
-/** Return the MIME type of a file. Throws Unreadable if no parser supports it. */
+/** Return the MIME type of a file. Throw Unreadable if no parser supports the file. */
 export function sniff(data: Uint8Array, filename: string): string {
   const head = latin1(data.subarray(0, 1024));
   if (isPdf(data, head)) return PDF;
@@ -49,7 +50,7 @@ export function sniff(data: Uint8Array, filename: string): string {
   return plain(data, filename);
 }
 
-/** Return whether `%PDF-` is in the first 1,024 bytes and the file is not a text that mentions it. */
+/** Return whether a file is a PDF: `%PDF-` is in `head`, and the file is not a text that mentions it. */
 function isPdf(data: Uint8Array, head: string): boolean {
   if (!head.includes("%PDF-")) return false;
   const first = head.replace(/^\xef\xbb\xbf/u, "").trimStart();
@@ -88,12 +89,13 @@ function plain(data: Uint8Array, filename: string): string {
   if (startsWithHtml(text.slice(0, HEAD))) return HTML;
   const ending = /[^/\\]\.([^./\\]*)$/u.exec(filename)?.[1]?.toLowerCase() ?? "";
   const start = text.trimStart();
-  if (MARKUP_ENDINGS.includes(ending) && start.startsWith("<")) return HTML; // a page may begin with any tag
+  // A page may begin with any tag, so the ending decides.
+  if (MARKUP_ENDINGS.includes(ending) && start.startsWith("<")) return HTML;
   if (Object.hasOwn(BY_ENDING, ending)) return BY_ENDING[ending]!;
   return (start.startsWith("{") || start.startsWith("[")) && isJson(text) ? JSON_TEXT : "text/plain";
 }
 
-/** Return whether a text starts with HTML, after any number of comments. A loop skips them without backtracking. */
+/** Return whether a text starts with HTML after any number of comments. A loop skips them without backtracking. */
 function startsWithHtml(text: string): boolean {
   DECLARATION.lastIndex = 0;
   DECLARATION.test(text);

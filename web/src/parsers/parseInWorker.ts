@@ -1,6 +1,6 @@
 /**
- * Extract the text of a file on this device. Each file has its own worker, so a file that hangs, crashes or uses all
- * memory affects no other file.
+ * Extract the text of a file on this device. Each file is parsed in its own worker, so a parser that hangs, crashes or
+ * runs out of memory does not affect other files.
  */
 
 import type { Message, Request } from "./workerMessages.ts";
@@ -10,13 +10,16 @@ export { throwNotLoaded, Unreadable, type Parsed } from "./result.ts";
 
 interface ParseOptions {
   signal?: AbortSignal;
-  /** Callback after each page, for formats with pages. */
+  /** Callback that is called when parsing starts and, for a PDF, after each page. */
   onProgress?: Progress;
   /** Time limit in seconds. */
   seconds?: number;
 }
 
-/** Parse a file. The buffer is transferred and empty afterwards. Rejects with Unreadable or the signal's reason. */
+/**
+ * Parse a file. The buffer `bytes` is transferred to the worker and is empty afterwards. The promise rejects with
+ * Unreadable, or with the signal's reason.
+ */
 export async function parseInWorker(
   name: string,
   bytes: ArrayBuffer,
@@ -34,9 +37,9 @@ export async function parseInWorker(
     started = true;
     if (data.kind === "progress") onProgress?.(data.stage, data.done, data.total);
     else if (data.kind === "parsed") resolve(data.parsed);
-    else if (data.kind === "failed") reject(new Unreadable(data.code)); // pdf.js posts a message of its own
+    else if (data.kind === "failed") reject(new Unreadable(data.code)); // other kinds are messages of pdf.js
   });
-  // The worker could not be loaded, or it crashed after it had started, as when it runs out of memory.
+  // Before the first message, the worker could not be loaded. After it, the worker crashed, usually for lack of memory.
   worker.addEventListener("error", () => reject(new Unreadable(started ? "PARSE_MEMORY" : "NEEDS_SERVER")));
   try {
     worker.postMessage({ name, bytes } satisfies Request, [bytes]);
@@ -48,7 +51,7 @@ export async function parseInWorker(
   }
 }
 
-/** Do the same as Promise.withResolvers, which browsers from 2023 lack. */
+/** Replace Promise.withResolvers, which is missing in browsers from 2023. */
 function withResolvers<T>() {
   let resolve!: (value: T) => void;
   let reject!: (reason: unknown) => void;

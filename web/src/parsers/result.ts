@@ -1,17 +1,17 @@
-/** The result of a parser: parts of text with page and section, or an error with a reason. */
+/** The result of a parser: parts of text with their pages and sections, or an error with a code. */
 
 import type { Part } from "../core/documents/chunking.ts";
 
 export type { Part } from "../core/documents/chunking.ts";
 
-/** The extracted text of a file. `pageCount` includes blank pages. */
+/** The extracted text of a file. `pageCount` includes pages without text. */
 export interface Parsed {
   mimeType: string;
   pageCount?: number;
   parts: Part[];
 }
 
-/** Callback that gets the number of parsed pages and of all pages. */
+/** Callback that receives the number of parsed pages and the number of all pages. */
 export type Progress = (stage: string, done: number, total: number) => void;
 
 export type Parse = (data: Uint8Array<ArrayBuffer>, onProgress: Progress) => Parsed | Promise<Parsed>;
@@ -30,7 +30,7 @@ export const JSON_TEXT = "application/json";
 export const CSV = "text/csv";
 export const TSV = "text/tab-separated-values";
 
-/** The limits of the server, so that both accept the same files. */
+/** Limits for files. They are equal to the server's limits, so that the app and the server accept the same files. */
 export const LIMITS = {
   seconds: 60,
   expansionBytes: 200 * 2 ** 20,
@@ -42,9 +42,7 @@ export const LIMITS = {
   cells: 2_000_000,
 };
 
-/**
- * Codes for the reasons that a file yields no text. The texts for users are in ui/documents/uploadText.ts.
- */
+/** Codes of the reasons why a file cannot be read here. The messages for users are in ui/documents/uploadText.ts. */
 export type Code =
   | "UNSUPPORTED_TYPE"
   | "NO_TEXT"
@@ -57,7 +55,7 @@ export type Code =
   | "EMPTY"
   | "NEEDS_SERVER";
 
-/** Error: the file yields no text. `code` is stable. The message contains no text of the file. */
+/** Error that is thrown if a file cannot be read. The message is the code, so it contains no text of the file. */
 export class Unreadable extends Error {
   constructor(readonly code: Code) {
     super(code);
@@ -65,21 +63,21 @@ export class Unreadable extends Error {
 }
 
 /**
- * Throw Unreadable for a parser that is not on this device and could not be downloaded. The server can parse
- * the file.
+ * Throw the error for a parser that is not on this device and could not be downloaded. Its code leaves the file to the
+ * server, which can parse it.
  */
 export function throwNotLoaded(): never {
   throw new Unreadable("NEEDS_SERVER");
 }
 
-/** Error messages of JavaScript engines that have no memory left. */
+/** Pattern of the messages with which JavaScript engines report that memory is exhausted. */
 const OUT_OF_MEMORY = /allocation failed|out of memory|invalid (array|string|typed array) (buffer )?length/iu;
 
 export function isOutOfMemory(error: unknown): boolean {
   return error instanceof Error && OUT_OF_MEMORY.test(error.message);
 }
 
-/** Return a part without fields that are undefined, because stored rows are compared. */
+/** Return a part. Undefined fields are omitted, because stored rows are compared field by field. */
 export function part(
   text: string,
   location: { page?: number | undefined; section?: string | undefined } = {},

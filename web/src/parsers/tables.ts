@@ -1,15 +1,18 @@
 /**
- * Split tables into parts and repeat the column names above each, so that a passage explains its numbers. The rules are
- * those of server/vademecum/engines/files/tables.py.
+ * Split tables into parts and repeat the column names above each part, so that a passage explains its numbers. The
+ * rules are those of server/vademecum/engines/files/tables.py.
  */
 
 import { BUDGET, points } from "../core/documents/chunking.ts";
 import { NAME, SYMBOLS } from "./formats/ooxml/currencies.ts";
 import { part, type Part } from "./result.ts";
 
-const NAMES_MAX = Math.floor(BUDGET / 3); // points; longer names would leave too little room for rows
-const HEADER_ROWS = 10; // rows that are searched for column names; a title may be above them
-const SAMPLE_ROWS = 20; // rows below the names that are checked for numbers
+/** Maximum size of the row with the column names, in points. Longer names would leave too little space for rows. */
+const NAMES_MAX = Math.floor(BUDGET / 3);
+/** Number of rows that are searched for column names. There may be a title above the names. */
+const HEADER_ROWS = 10;
+/** Number of rows below the column names that are checked for numbers. */
+const SAMPLE_ROWS = 20;
 const NUMBER = new RegExp(
   String.raw`^[(+~\-]?(?:[A-Z]{0,3}[${SYMBOLS}] ?|(?:${NAME}) )?[0-9][0-9.,:/%${SYMBOLS} )\xa0'\-]*(?:${NAME})?$`,
   "u",
@@ -23,8 +26,8 @@ export interface Row {
 }
 
 /**
- * Split a table with column names into parts of one chunk each. Return `whole` if it fits a chunk or has no names. `rows`:
- * the rows of `whole`, whose cells are separated by one of `separators`.
+ * Split a table into parts that fit one chunk each, and repeat its column names. Return `whole` unchanged if it fits
+ * one chunk or has no column names. `rows` are the rows of `whole`. One of `separators` separates their cells.
  */
 export function splitTable(whole: Part, rows: Iterable<Row>, separators: string): Part[] {
   if (points(whole.text) <= BUDGET) return [whole];
@@ -56,7 +59,7 @@ function textOf(rows: readonly Row[]): string {
   return rows.map(({ text }) => text).join("\n");
 }
 
-/** Yield groups of rows that fit the given sizes, in points, with at least one row each. */
+/** Yield groups of at least one row. The first group fits `firstSize` points, all others fit `otherSize` points. */
 function* groupRows(rows: Iterable<Row>, firstSize: number, otherSize: number): Iterable<Row[]> {
   let group: Row[] = [];
   let available = firstSize;
@@ -72,7 +75,10 @@ function* groupRows(rows: Iterable<Row>, firstSize: number, otherSize: number): 
   if (group.length) yield group;
 }
 
-/** Return the index of the row with the column names: several names without a number, and numbers below one of them. */
+/**
+ * Return the index of the row with the column names, or undefined. Such a row has several names and no number, and a
+ * column below it has numbers.
+ */
 function nameRowIndex(rows: readonly Row[], separators: string): number | undefined {
   const separator = mostFrequent(separators, textOf(rows.slice(0, HEADER_ROWS)));
   const all = rows.map((row) => cells(row, separator, BUDGET));
@@ -84,7 +90,10 @@ function nameRowIndex(rows: readonly Row[], separators: string): number | undefi
   return hasNumericColumn(sameShape, columns) ? index : undefined;
 }
 
-/** Return whether cells are column names: at least two, no number, and at most one empty, as above the row names. */
+/**
+ * Return whether cells are column names: at least two are filled, none is a number, and at most one is empty. An empty
+ * cell can be above the names of rows.
+ */
 function areNames(cells: readonly string[]): boolean {
   const filled = cells.filter(Boolean);
   return filled.length > 1 && cells.length - filled.length <= 1 && !filled.some((name) => NUMBER.test(name));
@@ -95,7 +104,10 @@ function mostFrequent(separators: string, text: string): string {
   return [...separators].reduce((best, separator) => (count(separator) > count(best) ? separator : best));
 }
 
-/** Return whether three of four cells of a column are numbers. A row of a workbook has no empty cells at its end. */
+/**
+ * Return whether at least three quarters of the cells in some column are numbers. A row may have fewer cells than there
+ * are columns, because a workbook does not store empty cells at the end of a row.
+ */
 function hasNumericColumn(rows: readonly string[][], columns: number): boolean {
   if (rows.length < 2) return false;
   const count = (column: number) => rows.filter((row) => NUMBER.test(row[column] ?? "")).length;
@@ -104,13 +116,13 @@ function hasNumericColumn(rows: readonly string[][], columns: number): boolean {
   );
 }
 
-/** Return the cells of a row, or none if it has more than `max` points. */
+/** Return the cells of a row, or no cells if the row has more than `max` points. */
 function cells({ text }: Row, separator: string, max: number): string[] {
   if (points(text) > max) return [];
   return [...joinQuoted(text.split(separator), separator)].map((cell) => cell.replace(EDGES, ""));
 }
 
-/** Join pieces that were split within quotation marks. */
+/** Join pieces that were split at a `separator` within quotation marks. Yield all pieces in order. */
 export function* joinQuoted(pieces: Iterable<string>, separator: string): Iterable<string> {
   let buffer: string[] = [];
   let isOpen = false;

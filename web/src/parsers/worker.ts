@@ -1,4 +1,4 @@
-/** The worker that parses one file. Only the parser of its format is loaded. */
+/** The worker that parses one file. It loads only the parser for the format of the file. */
 
 import type { Message, Request } from "./workerMessages.ts";
 import {
@@ -53,7 +53,7 @@ async function parseFile({ name, bytes }: Request): Promise<Parsed> {
   return parsed;
 }
 
-/** Return the code of an error. Any unknown error of a library means that the file is damaged. */
+/** Return the code of an error. An unknown error of a library counts as a damaged file. */
 function codeOf(error: unknown): Code {
   if (error instanceof Unreadable) return error.code;
   return isOutOfMemory(error) ? "PARSE_MEMORY" : "DAMAGED";

@@ -1,12 +1,12 @@
 /**
- * Decode bytes to text. The encoding comes from a byte order mark, valid UTF-8, a declaration in the text, or the letters
- * of a language. The steps are those of server/vademecum/engines/files/charset/detect.py, which uses statistics as a last
- * step. A file that needs this last step waits for the server.
+ * Decode bytes to text. The encoding is found by a byte order mark, by valid UTF-8, by a declaration in the text, or by
+ * the letters of a language. The steps are those of server/vademecum/engines/files/charset/detect.py, which uses
+ * statistics as its last step. A file that needs the last step waits for the server.
  */
 
 import { Unreadable } from "../result.ts";
 
-/** The non-ASCII letters of languages. The first of several that fit equally well is used. */
+/** Encodings with the non-ASCII letters of a language. If several fit equally well, the first one is used. */
 const ALPHABETS = [
   ["windows-1252", "äöüßéà"],
   ["windows-1252", "àâæçéèêëîïôœùûüÿ"],
@@ -24,11 +24,9 @@ const ALPHABETS = [
   ["windows-1254", "çğıİöşüâîû"],
 ] as const;
 const PUNCTUATION = "\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£";
-const NON_LATIN_RUN = /[\xa1-\xff]{4,}/gu; // no language in Latin script has so many accents in a row
-/**
- * Latin letters and symbols. UTF-16 text without a byte order mark has only these and one group of scripts
- * below.
- */
+/** Pattern of bytes that are not Latin letters: no language in Latin script has four accented letters in a row. */
+const NON_LATIN_RUN = /[\xa1-\xff]{4,}/gu;
+/** Latin letters and symbols. Plausible UTF-16 text consists of these and of one of the groups of scripts below. */
 const LATIN =
   "\\t\\n\\f\\r -~\\xa0-\\u024f\\u0300-\\u036f\\u1e00-\\u1eff\\u2000-\\u2bff\\ufeff\\u{1f000}-\\u{1faff}";
 const NOT_IN_GROUP = [
@@ -37,23 +35,27 @@ const NOT_IN_GROUP = [
   "\\u0900-\\u10ff", // India, South-East Asia, Georgia
   "\\u3000-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7a3\\uf900-\\ufaff\\uff00-\\uffef", // China, Japan, Korea
 ].map((letters) => new RegExp(`[^${LATIN}${letters}]`, "gu"));
-const RARE = /[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]/gu; // not the majority of any text
+/** Characters that are never the majority of a text. */
+const RARE = /[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]/gu;
 const IDEOGRAPH = /[\u3400-\u9fff]/gu;
 const OTHER_CJK = /[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]/gu;
-const UTF16_MIN = 8; // characters; fewer are not enough to detect UTF-16
+/** Minimum length in characters for the detection of UTF-16. A shorter text does not have enough characters. */
+const UTF16_MIN = 8;
 const ZEROS = /\0/gu;
 const DECLARATION = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
 const IMPOSSIBLE = new Set(["utf-16le", "utf-16be", "x-user-defined"]);
-const ISO_2022_JP = /\x1b\$[@B]/u; // the escape sequence of this encoding, which is used in mail
+/** Escape sequence of ISO-2022-JP, an encoding that is used in mail. */
+const ISO_2022_JP = /\x1b\$[@B]/u;
 const ESCAPE = 0x1b;
 const SAMPLE = 1_000_000;
 const HEAD = 100_000;
-/** Control characters of terminals and old systems: overstriking, a bell, the end of a file. */
+/** Pattern of a character that is overstruck: followed by a backspace. */
 const OVERSTRIKE = /[^\n\b][\b]/gu;
+/** Control characters of terminals and old systems, such as the bell and the end of a file. */
 const CONTROL = /[\0-\x07\x0e-\x1a]/gu;
 const CONTROL_SHARE = 0.02;
 
-/** Decode text in any encoding. Stray control characters become spaces. Throws Unreadable for binary data. */
+/** Decode text in an unknown encoding. A few control characters become spaces. Throw Unreadable for binary data. */
 export function decode(data: Uint8Array): string {
   const text = decodeWithMark(data) ?? decodeWithoutMark(data);
   const plain = text.replace(OVERSTRIKE, "");
@@ -61,7 +63,7 @@ export function decode(data: Uint8Array): string {
   return plain.replace(CONTROL, " ").replaceAll("\b", " ");
 }
 
-/** Decode Latin-1: return one character per byte, whose code point is the byte. */
+/** Decode Latin-1. Each byte becomes the character with this code point. */
 export function latin1(data: Uint8Array): string {
   let text = "";
   for (let start = 0; start < data.length; start += 8192)
@@ -83,7 +85,7 @@ function decodeWithMark(data: Uint8Array): string | null {
   return mark.startsWith("\xef\xbb\xbf") ? decodeStrict(data, "utf-8") : null;
 }
 
-/** Decode data with a byte order mark. Throw Unreadable if the data is not valid in that encoding. */
+/** Decode data with a byte order mark. Throw Unreadable if the data is not valid in `encoding`. */
 function decodeStrict(data: Uint8Array, encoding: string): string {
   const text = tryDecode(data, encoding);
   if (text === null) throw new Unreadable("DAMAGED");
@@ -109,7 +111,7 @@ function decodeWithoutMark(data: Uint8Array): string {
   }
   if (data.includes(0)) {
     const utf16 = decodeUtf16(data);
-    if (utf16 === null) throw new Unreadable("UNSUPPORTED_TYPE"); // such as audio, images and programs
+    if (utf16 === null) throw new Unreadable("UNSUPPORTED_TYPE"); // audio, images, programs
     return utf16;
   }
   const declared = declaredEncoding(data);
@@ -123,8 +125,8 @@ function decodeWithoutMark(data: Uint8Array): string {
 }
 
 /**
- * Decode UTF-16 without a byte order mark, or return null. In the right byte order the characters are of few blocks of
- * Unicode; in the wrong one, of many or of unrelated ones.
+ * Decode UTF-16 without a byte order mark, or return null. In the right byte order, the characters belong to few blocks
+ * of Unicode. In the wrong byte order, they belong to many blocks, or to blocks that do not occur together.
  */
 function decodeUtf16(data: Uint8Array): string | null {
   let [best, fewest] = [null as string | null, Infinity];
@@ -141,8 +143,8 @@ function decodeUtf16(data: Uint8Array): string | null {
 }
 
 /**
- * Return whether a text is plausible. Two ASCII characters that are decoded as one give an ideograph, but rarely the
- * punctuation between real ideographs, and never one with a low byte above 0x7f.
+ * Return whether a text that was decoded as UTF-16 is plausible. If the data is ASCII, two characters are decoded as
+ * one ideograph. Such ideographs never have a low byte above 0x7f, and rarely have CJK punctuation between them.
  */
 function isWriting(text: string): boolean {
   const few = Math.floor(text.length / 50);
@@ -158,32 +160,36 @@ function count(pattern: RegExp, text: string): number {
   return text.match(pattern)?.length ?? 0;
 }
 
-/** Return the declared encoding of a page or source file, unless the declaration could not be read in that encoding. */
+/**
+ * Return the encoding that a page or source file declares, or null. Ignore encodings in which the declaration itself
+ * could not be read.
+ */
 function declaredEncoding(data: Uint8Array): string | null {
   for (const [, name] of latin1(data.subarray(0, 8192)).matchAll(DECLARATION)) {
     try {
       const { encoding } = new TextDecoder(name!.toLowerCase());
       if (!IMPOSSIBLE.has(encoding)) return encoding;
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error; // ignore an unknown name
+      // A RangeError means that the browser does not support this encoding, which is then ignored.
+      if (!(error instanceof RangeError)) throw error;
     }
   }
   return null;
 }
 
-/** Return whether a text is UTF-8 with few invalid bytes. Text in another encoding has many. */
+/** Return whether decoded UTF-8 has few invalid bytes. Text in another encoding has many. */
 function isMostlyValid(text: string): boolean {
   const invalid = text.match(/\ufffd/gu)?.length ?? 0;
   const valid = (text.match(/[^\0-\x7f]/gu)?.length ?? 0) - invalid;
   return invalid * 2 <= valid;
 }
 
-/** Return the encoding in which the non-ASCII bytes are the letters of one language in Latin script, or null. */
+/** Return the encoding in which almost all non-ASCII bytes are letters of one language in Latin script, or null. */
 function detectByLetters(bytes: string): string | null {
   const counts = new Map<string, number>();
   for (const [byte] of bytes.matchAll(/[\x80-\xff]/gu)) counts.set(byte, (counts.get(byte) ?? 0) + 1);
   const total = [...counts.values()].reduce((sum, n) => sum + n, 0);
-  const few = Math.floor(total / 50); // a text may contain some foreign names
+  const few = Math.floor(total / 50); // tolerated, because a text may contain some foreign names
   const nonLatin = bytes.match(NON_LATIN_RUN)?.join("").length ?? 0;
   if (nonLatin > few) return null;
   let [best, fewest] = [null as string | null, few + 1];
@@ -199,7 +205,7 @@ function detectByLetters(bytes: string): string | null {
   return best;
 }
 
-/** Decode a Windows code page. For its undefined bytes, browsers return control characters. */
+/** Decode a Windows code page. Replace the control characters that browsers return for its undefined bytes. */
 function decodeCodePage(data: Uint8Array, encoding: string): string {
   return new TextDecoder(encoding).decode(data).replace(/[\x80-\x9f]/gu, "\ufffd");
 }

@@ -1,4 +1,4 @@
-/** Parse EPUB: the chapters in the order of its spine. */
+/** Parse EPUB. The chapters are in the order of the book's spine. */
 
 import { Archive } from "./ooxml/zip_container.ts";
 import { decode } from "../charset/detect.ts";
@@ -26,7 +26,7 @@ export function parse(data: Uint8Array): Parsed {
   return { mimeType: EPUB, parts };
 }
 
-/** Return the address of the member that a link in another member refers to, or "" if the link is invalid. */
+/** Return the address of the member to which the link `href` in the member `from` refers, or "" for an invalid link. */
 function memberAddress(from: string, href: string): string {
   const base = `zip:///${from}`;
   return URL.canParse(href, base) ? new URL(href, base).pathname.slice(1) : "";

@@ -1,4 +1,4 @@
-/** Parse HTML: the visible text, with headings as sections. No tree is built, so pages may be nested very deeply. */
+/** Parse the visible text of HTML. Headings become sections. Elements may be nested very deeply: no tree is built. */
 
 import { decode } from "../charset/detect.ts";
 import { decodeHtml } from "../markup/characterEntities.ts";
@@ -15,27 +15,33 @@ const BLOCKS = words(
   "h1 h2 h3 h4 h5 h6 p div li ul ol dl dt dd table tr pre blockquote hr address section article header " +
     "footer nav aside main figure figcaption form details summary body html",
 );
-const LINES = words("caption legend option"); // not block elements, but shown on separate lines
-/** Implied end tags: the start of an element ends another one, unless an element of the last column is between them. */
+/** Elements that are not block elements but are displayed on separate lines. */
+const LINES = words("caption legend option");
+/**
+ * Implied end tags. The start tag of an element in `starts` ends the innermost open element in `ends`, unless an
+ * element in `barriers` is open inside it.
+ */
 const IMPLIED_ENDS: [starts: Set<string>, ends: Set<string>, barriers: Set<string>][] = [
   [BLOCKS, words("p"), words("td th li dd table button object")],
   [words("li"), words("li"), words("ul ol menu")],
-  [words("dt"), words("dd"), words("dl")], // as in libxml2, the parser of the server
+  [words("dt"), words("dd"), words("dl")], // a dt does not end another dt, as in libxml2, the server's parser
   [words("dd"), words("dt"), words("dl")],
   [words("td th"), words("td th"), words("table tr")],
   [words("tr tbody thead tfoot"), words("tr"), words("table")],
   [words("option"), words("option"), words("select")],
 ];
-const SEARCH_DEPTH = 100; // open tags that are searched for an implied end
+/** Number of innermost open elements that are searched for one with an implied end tag. */
+const SEARCH_DEPTH = 100;
 const BLANKS = /[ \t\n\f\r]+/gu;
-const HEADING_ANCHOR = /(?<![ ¶])[ ¶]+$/u; // a link to the heading itself, as in many manuals
+/** Pattern of the text of a link to the heading itself, which many manuals show at the end of a heading. */
+const HEADING_ANCHOR = /(?<![ ¶])[ ¶]+$/u;
 const HIDDEN_STYLES = ["display:none", "visibility:hidden"];
 
 export function parse(data: Uint8Array): Parsed {
   return { mimeType: HTML, parts: htmlParts(decode(data)) };
 }
 
-/** Return one part per heading. The title of the page is the first section. */
+/** Return one part for the text before the first heading, whose section is the title, and one part per heading. */
 export function htmlParts(text: string): Part[] {
   const page = new PageReader();
   scan(text, page, RAW);
@@ -72,7 +78,7 @@ class PageReader implements Listener {
 
   text(source: string, literal: boolean): void {
     const text = literal ? source : decodeHtml(source);
-    // A line break in the source is displayed as a space.
+    // Outside `pre`, a line break in the source is displayed as a space.
     if (this.#isVisible()) this.#pieces.push(this.#openCount.get("pre") ? text : text.replace(BLANKS, " "));
     else if (this.#open.at(-1) === "title" && this.#invisibleDepth === this.#open.length - 1)
       this.#section = this.#title = collapseSpaces((this.#title ?? "") + text) || undefined;
@@ -131,7 +137,10 @@ class PageReader implements Listener {
     return this.#invisibleDepth === Infinity;
   }
 
-  /** Return to the title as section. A heading in a menu before the main part does not describe it. */
+  /**
+   * End the current part and use the title as section again, because a heading before `main`, such as one in a menu, is
+   * not the heading of `main`.
+   */
   #leaveSection(): void {
     this.close();
     this.#section = this.#title;

@@ -1,6 +1,6 @@
 /**
- * Parse OpenDocument text as it is displayed: headings become sections, a table row is a line, and a note is below its
- * reference. Each page header is read once, before the text, and each footer after it.
+ * Parse OpenDocument text as it is displayed. Headings become sections, a table row becomes a line, and a note follows
+ * the block with its reference. Each distinct page header appears once before the text, each footer once after it.
  */
 
 import { Archive } from "./ooxml/zip_container.ts";
@@ -40,7 +40,7 @@ export function parse(data: Uint8Array): Parsed {
   return { mimeType: ODT, parts: mergeSections([...parts, ...reader.headersOrFooters(roots, "footer")]) };
 }
 
-/** Return whether text in a style is displayed, for each style that specifies it. */
+/** Map styles to whether their text is displayed. Styles that neither specify nor inherit this are left out. */
 function styleVisibility(roots: readonly XmlNode[]): Map<string, boolean> {
   const styles = new Map<string, XmlNode>();
   for (const root of roots)
@@ -67,7 +67,7 @@ function styleVisibility(roots: readonly XmlNode[]): Map<string, boolean> {
 class Reader {
   constructor(private readonly styleVisibility: ReadonlyMap<string, boolean>) {}
 
-  /** Return each distinct header or footer of the page styles in use. One without letters is a page number. */
+  /** Return each distinct header or footer of the used page styles. Leave out those without letters: page numbers. */
   headersOrFooters(roots: readonly XmlNode[], kind: "header" | "footer"): Part[] {
     const used = new Set([STANDARD_PAGE, ...roots.flatMap(pageStylesOf)]);
     const texts = new Set<string>();
@@ -82,7 +82,7 @@ class Reader {
     return [...texts].map((text) => part(text));
   }
 
-  /** Yield the displayed headings, paragraphs and table rows. */
+  /** Yield the displayed headings, paragraphs and table rows in an element. */
   *blocks(node: XmlNode): Generator<XmlNode> {
     for (const child of elements(node)) {
       if (BLOCKS.has(child.name)) yield child;
@@ -113,7 +113,7 @@ class Reader {
     return text.trim();
   }
 
-  /** Return the text of a node and add its notes to `notes`. A paragraph of a text box is a separate line. */
+  /** Return the text of a node and add its notes to `notes`. Each paragraph of a text box becomes a separate line. */
   #text(node: XmlNode, isParentDisplayed: boolean, notes: string[]): string {
     const style = `${FAMILIES[node.name] ?? ""} ${node.attributes.get("text:style-name")}`;
     const isDisplayed = (this.styleVisibility.get(style) ?? isParentDisplayed) && !isHidden(node);
@@ -138,7 +138,7 @@ function pageStylesOf(node: XmlNode): string[] {
   return [...(own ? [own] : []), ...elements(node).flatMap(pageStylesOf)];
 }
 
-/** Return whether a node is hidden, by its own attributes or by those of a `text:hidden-paragraph` in it. */
+/** Return whether a node is hidden by its own attributes or by those of a `text:hidden-paragraph` that it contains. */
 function isHidden(node: XmlNode): boolean {
   const field = Object.hasOwn(FAMILIES, node.name) ? find(node, "text:hidden-paragraph") : undefined;
   const { attributes } = field ?? node;

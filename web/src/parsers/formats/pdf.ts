@@ -1,6 +1,6 @@
 /**
- * Parse PDF: one part per page, with the values of form fields below the page's text. Reject a file that
- * contains only images, and a file whose characters cannot be mapped to Unicode.
+ * Parse PDF. Each page with text becomes a part, with the values of form fields below the page's text. Throw Unreadable
+ * for a file that contains only images, and for a file whose characters cannot be mapped to Unicode.
  */
 
 import { unzipSync } from "fflate";
@@ -11,26 +11,30 @@ import {
   VerbosityLevel,
   type PDFDocumentProxy,
 } from "pdfjs-dist/legacy/build/pdf.mjs";
-// The parser runs in this worker. If it is imported, pdf.js does not start another one.
+// Importing the parser of pdf.js makes it run in this worker. Otherwise pdf.js would start a worker of its own.
 import "pdfjs-dist/legacy/build/pdf.worker.mjs";
 import type { TextItem } from "pdfjs-dist/types/src/display/api";
 import CMAPS_URL from "./cmaps.zip?url";
 import { isOutOfMemory, LIMITS, part, PDF, Unreadable, type Parsed, type Progress } from "../result.ts";
 
 const GARBLED_SHARE = 0.2;
-const GAP = 0.1; // of the font size; narrower gaps separate letters, not words
+/** Minimum gap between words, as a share of the font size. Narrower gaps separate letters. */
+const GAP = 0.1;
 const BLANK = /\s/u;
-/** A hyphen at a line end before a lowercase letter is removed, unless the word is written with it elsewhere. */
+/**
+ * Pattern of a hyphen at a line end before a lowercase letter. The hyphen is removed, unless the file contains the same
+ * word with a hyphen in the middle of a line.
+ */
 const LINE_END_HYPHEN = /(?<=\p{L})[-\u2010]\n(?=\p{Ll})/gu;
-// Bounded and anchored at the start of a word. Otherwise the time would be quadratic for endless letters.
+// Bounded and anchored at the start of a word. Otherwise a very long run of letters would take quadratic time.
 const WORD_ACROSS_LINES =
   /(?<![\p{L}\p{N}])([\p{L}\p{N}]{0,39}\p{L})[-\u2010]\n(\p{Ll}[\p{L}\p{N}]{0,39})(?![\p{L}\p{N}])/gu;
 const HYPHENATED = /(?<![\p{L}\p{N}])[\p{L}\p{N}]{1,40}-[\p{L}\p{N}]{1,40}(?![\p{L}\p{N}])/gu;
 const INVALID_CHARACTER = /[\p{Cc}\p{Co}\p{Cn}\p{Cs}\ufffd]/gu;
 
 /**
- * The character maps of Chinese, Japanese and Korean fonts: 168 files in one archive from our own origin (see
- * web/build.mjs), which is downloaded when a page first needs one.
+ * The archive with the character maps of Chinese, Japanese and Korean fonts (see web/build.mjs). It is downloaded from
+ * this app's server when a page first needs a map.
  */
 let cmaps: Promise<Uint8Array> | undefined;
 
@@ -40,12 +44,13 @@ async function fetchCmaps(): Promise<Uint8Array> {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** Character maps that could not be loaded. pdf.js continues without them, but its text would be wrong. */
+/** Names of maps that could not be loaded. pdf.js continues without them and returns wrong text. */
 const missingCmaps = new Set<string>();
 
 class CmapReader {
   async fetch({ kind, filename }: { kind: string; filename: string }): Promise<Uint8Array> {
-    if (kind !== "cMapUrl") throw new Error(`There is no ${filename}.`); // text needs no font files
+    // Other files, such as fonts, are needed only for rendering.
+    if (kind !== "cMapUrl") throw new Error(`There is no ${filename}.`);
     missingCmaps.add(filename);
     const archive = await (cmaps ??= fetchCmaps());
     const cmap = unzipSync(archive, { filter: ({ name }) => name === filename })[filename];
@@ -58,7 +63,8 @@ class CmapReader {
 export async function parse(data: Uint8Array<ArrayBuffer>, onProgress: Progress): Promise<Parsed> {
   const document = await openDocument(data);
   const pageCount = document.numPages;
-  if (pageCount < 1) throw new Unreadable("NEEDS_SERVER"); // the page tree is damaged; the server can repair it
+  // Without pages, the page tree is damaged, which only the server can repair.
+  if (pageCount < 1) throw new Unreadable("NEEDS_SERVER");
   if (pageCount > LIMITS.pages) throw new Unreadable("TOO_EXPANSIVE");
   const pages: string[] = [];
   for (let page = 1; page <= pageCount; page++) {
@@ -106,7 +112,7 @@ async function textOf(document: PDFDocumentProxy, number: number): Promise<strin
     page.cleanup();
   } catch (error) {
     if (isOutOfMemory(error)) throw error;
-    return ""; // the other pages may be intact
+    return ""; // skip only this page, because all others may be intact
   }
   return [joinRuns(items.filter((item) => "str" in item)), ...values].join("\n");
 }
@@ -125,7 +131,7 @@ function valueOf({ fieldType, fieldValue, password, hidden }: Annotation): strin
   return (value ?? "").replace(/\r\n?/gu, "\n");
 }
 
-/** Join runs of text to lines. A space is added between runs with a gap, because PDF need not contain one. */
+/** Join runs of text to lines. If there is a gap between two runs, add a space, which a PDF need not contain. */
 function joinRuns(runs: readonly TextItem[]): string {
   let text = "";
   let previous: TextItem | undefined;
@@ -146,7 +152,10 @@ function removeLineEndHyphens(text: string, hyphenated: ReadonlySet<string>): st
   return withHyphens.replace(LINE_END_HYPHEN, "");
 }
 
-/** Return whether there is a gap or a jump back between the end of a run and the next, along the rotated base line. */
+/**
+ * Return whether there is a gap between the end of a run and the start of the next one, or a jump back. Both are
+ * measured along the base line, which may be rotated.
+ */
 function hasGap(run: TextItem, next: TextItem): boolean {
   const [cos, sin, , , x, y] = run.transform as number[] as [number, number, number, number, number, number];
   const size = Math.hypot(cos, sin) || 1;
@@ -155,7 +164,7 @@ function hasGap(run: TextItem, next: TextItem): boolean {
   return gap > GAP * size || gap < -size;
 }
 
-/** Throw Unreadable for text of invalid characters, and for a document without text. */
+/** Throw Unreadable if too many characters are invalid, or if the document has almost no letters and digits. */
 function checkHasText(text: string): void {
   const visible = text.slice(0, 500_000).replace(/\s/gu, "");
   const invalid = visible.match(INVALID_CHARACTER)?.length ?? 0;

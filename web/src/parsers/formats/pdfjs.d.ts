@@ -1,2 +1,2 @@
-/** The parser of pdf.js. It is imported for its side effects. */
+/** The parser of pdf.js. Importing it makes pdf.js parse in this thread. */
 declare module "pdfjs-dist/legacy/build/pdf.worker.mjs";

@@ -1,8 +1,9 @@
-/** Parse RTF. The contents of destinations such as fonts, pictures, comments and properties are skipped. */
+/** Parse RTF. The contents of most destinations, such as fonts, pictures, comments and properties, are skipped. */
 
 import { latin1 } from "../charset/detect.ts";
 import { part, RTF, type Parsed } from "../result.ts";
 
+/** Destinations whose contents are skipped. */
 const DESTINATIONS = new Set(
   (
     "aftncn aftnsep aftnsepc annotation atnauthor atndate atnicn atnid atnparent atnref atntime atrfend " +
@@ -61,7 +62,7 @@ const TEXT_CONTROLS: Record<string, string> = {
   "-": "\xad",
   _: "\u2011",
 };
-/** Encodings by the charset number of Windows, and by code page if their name does not contain its number. */
+/** Map charset numbers of Windows to encodings. */
 const CHARSETS: Record<string, string> = {
   77: "macintosh",
   128: "shift_jis",
@@ -78,6 +79,7 @@ const CHARSETS: Record<string, string> = {
   222: "windows-874",
   238: "windows-1250",
 };
+/** Map code pages to encodings. The name of any other encoding is `windows-` and the code page. */
 const CODE_PAGES: Record<string, string> = {
   932: "shift_jis",
   936: "gbk",
@@ -88,37 +90,38 @@ const CODE_PAGES: Record<string, string> = {
 };
 const TOKEN =
   /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|[\r\n]+|([^\\{}\r\n]+|\\)/giu;
-/** The "ignorable" mark of destinations whose text is visible. It is removed, so that they are parsed. */
+/** Pattern of the mark "ignorable" before destinations with visible text. It is removed, so that they are parsed. */
 const VISIBLE_MARK = /\\\*(?=\\(?:footnote|shptxt|shpinst|shpgrp|shp|(?:header|footer)[lrf]?)(?![a-z]))/giu;
-/** Destinations that become separate lines, and the control word that a document needs to show them. */
+/** Map destinations that become separate lines to the control word without which a document does not show them. */
 const LINES: Record<string, string> = { footnote: "", shptxt: "", header: "", footer: "" };
 for (const kind of ["header", "footer"])
   Object.assign(LINES, { [`${kind}l`]: "\\facingp", [`${kind}r`]: "\\facingp", [`${kind}f`]: "\\titlepg" });
-const VISIBLE_SYMBOLS = new Set([..."{}\\~-_"]); // skipped in hidden text
+/** Control symbols that represent visible characters. They are skipped in hidden text. */
+const VISIBLE_SYMBOLS = new Set([..."{}\\~-_"]);
 const FONT = /\\f(\d{1,9})[^;{}]{0,200}?\\fcharset(\d+)/giu;
 
 export function parse(data: Uint8Array): Parsed {
   return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(VISIBLE_MARK, "")).text())] };
 }
 
-/** The state of a group. It ends with the group. */
+/** The state of a group. The end of the group restores the state of the outer group. */
 interface State {
-  fallbackLength: number; // characters after \u that replace it in old programs
+  fallbackLength: number; // number of characters after \u that old programs show instead of it
   isSkipped: boolean;
   hiddenBy: ReadonlySet<string>; // control words that hide the text
-  isLine: boolean; // the group ends a line
+  isLine: boolean; // whether a line ends at the end of the group
   font: string;
 }
 
 class Reader {
   readonly #source: string;
-  readonly #lines: ReadonlyMap<string, boolean>; // whether each of LINES is shown
+  readonly #lines: ReadonlyMap<string, boolean>; // maps each key of LINES to whether this document shows it
   readonly #fonts = new Map<string, string>();
   readonly #pieces: string[] = [];
   readonly #outerStates: State[] = [];
   #state: State = { fallbackLength: 1, isSkipped: false, hiddenBy: new Set(), isLine: false, font: "" };
   #encoding = "windows-1252";
-  #bytes: number[] = []; // text in the encoding of the font; a character may take two bytes
+  #bytes: number[] = []; // collected until a token of another kind, because a character may have several bytes
   #skipCount = 0; // characters of a fallback that are still to be skipped
 
   constructor(source: string) {
@@ -138,15 +141,15 @@ class Reader {
       if (byte) this.#addByte(byte);
       else if (brace && !this.#openOrCloseGroup(brace)) break;
       else if (word === "bin")
-        TOKEN.lastIndex += Math.max(0, Number(argument ?? 0)); // binary data of a picture
+        TOKEN.lastIndex += Math.max(0, Number(argument ?? 0)); // skip the binary data of a picture
       else if (word ?? symbol) this.#control((word ?? symbol)!, argument);
       else if (text) this.#addText(text);
     }
     this.#flushBytes();
-    return this.#pieces.join("").replace(/\p{Surrogate}/gu, "\ufffd"); // lone surrogates
+    return this.#pieces.join("").replace(/\p{Surrogate}/gu, "\ufffd"); // replace lone surrogates
   }
 
-  /** Return false at the end of the document. Anything after it is ignored. */
+  /** Open or close a group. Return false if that ends the document. The rest of the file must be ignored. */
   #openOrCloseGroup(brace: string): boolean {
     this.#skipCount = 0;
     if (brace === "{") {
@@ -183,7 +186,7 @@ class Reader {
     this.#state.hiddenBy = hiddenBy;
   }
 
-  /** Add a UTF-16 code unit. Numbers above 32,767 are written as negative numbers. */
+  /** Add a UTF-16 code unit. RTF writes numbers above 32,767 as negative numbers. */
   #addUnicode(argument: string | undefined): void {
     if (argument && !this.#state.hiddenBy.size)
       this.#pieces.push(String.fromCharCode(Number(argument) & 0xffff));

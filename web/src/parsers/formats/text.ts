@@ -1,6 +1,7 @@
 /**
- * Parse plain text, Markdown, CSV, JSON and source code. The text stays unchanged, except that long tables repeat their
- * column names, JSON's character escapes are decoded, and Base64 data is removed.
+ * Parse plain text, Markdown, CSV, JSON and source code. The text is not changed, with three exceptions: the column
+ * names of long tables are repeated, character escapes of JSON are decoded, and Base64 data in JSON and Markdown is
+ * removed.
  */
 
 import { decode } from "../charset/detect.ts";
@@ -10,12 +11,15 @@ import { joinQuoted, splitTable, type Row } from "../tables.ts";
 const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u;
 const HEADING = /^ {0,3}#{1,6}[ \t]+(.*)$/u;
 const ESCAPE = /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)/gisu;
-const BASE64_RUN = /[A-Za-z0-9+/]+/gu; // without a minimum length, which would exhaust memory for millions of letters
-const BASE64_MIN = 512; // characters
+/** Runs of Base64 letters, of any length: a minimum length in the pattern would need too much memory for long runs. */
+const BASE64_RUN = /[A-Za-z0-9+/]+/gu;
+/** Minimum length in characters of a run that counts as Base64 data. */
+const BASE64_MIN = 512;
 const BASE64_LETTERS = [/[A-Z]/u, /[a-z]/u, /[0-9]/u];
-const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/u; // those of Python, so that sections equal the server's
+/** The line ends of Python's `splitlines`, so that the sections are the same as the server's. */
+const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/u;
 
-/** Parse plain text. A form feed is a page break, as in an RFC. */
+/** Parse plain text. A form feed starts a new page, as in RFCs. */
 export function parsePlain(data: Uint8Array, mimeType: string): Parsed {
   const pages = decode(data).split("\f");
   if (pages.length === 1) return { mimeType, parts: [part(pages[0]!)] };
@@ -32,7 +36,7 @@ export function parseTsv(data: Uint8Array): Parsed {
   return parseTable(data, TSV, "\t");
 }
 
-/** Parse a table. With a page break it is plain text. Empty lines are counted, but are no rows. */
+/** Parse a table. A text with page breaks is parsed as plain text instead. */
 function parseTable(data: Uint8Array, mimeType: string, separators: string): Parsed {
   const text = decode(data);
   if (text.includes("\f")) return parsePlain(data, mimeType);
@@ -47,7 +51,7 @@ function* rowsOf(text: string): Iterable<Row> {
   }
 }
 
-/** Yield lines one by one, because an array of very short lines would take much memory. */
+/** Yield the lines one by one, because an array of many short lines would take too much memory. */
 function* linesOf(text: string): Iterable<string> {
   let start = 0;
   for (const end of text.matchAll(/\r\n|[\r\n]/gu)) {
@@ -62,7 +66,7 @@ export function parseJson(data: Uint8Array): Parsed {
   return { mimeType: JSON_TEXT, parts: [part(withoutBase64(text))] };
 }
 
-/** Return the escaped character, or the escape if JSON does not allow the character itself. */
+/** Return the escaped character, or the escape itself if JSON does not allow the character unescaped. */
 function unescapeJson(escape: string, high?: string, low?: string, number?: string): string {
   if (high && low) return String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16));
   const character = number ? String.fromCharCode(Number.parseInt(number, 16)) : "";
@@ -70,7 +74,7 @@ function unescapeJson(escape: string, high?: string, low?: string, number?: stri
   return isAllowed ? character : escape;
 }
 
-/** Remove Base64 data, as of the diagrams in a notebook, which would become hundreds of passages. */
+/** Replace Base64 data, such as the diagrams in a notebook, which would become hundreds of passages. */
 function withoutBase64(text: string): string {
   return text.replace(BASE64_RUN, (run) => (isBase64(run) ? "…" : run));
 }
@@ -105,7 +109,7 @@ function splitLines(text: string): string[] {
   return lines;
 }
 
-/** Return the text of a heading, or "". Closing "#" after a space are removed, but not the "#" of "C#". */
+/** Return the text of a heading, or "". Closing "#" characters are removed if a space precedes them, unlike in "C#". */
 function titleOf(line: string): string {
   const text = HEADING.exec(line)?.[1]?.trimEnd() ?? "";
   let end = text.length;
@@ -114,7 +118,7 @@ function titleOf(line: string): string {
   return title === "" || title.endsWith(" ") || title.endsWith("\t") ? title.trimEnd() : text;
 }
 
-/** Return whether a line closes a code block: the same character, at least as often, and nothing else. */
+/** Return whether a line closes a code block: it has only the fence's character, at least as often as `openFence`. */
 function closesFence(line: string, openFence: string): boolean {
   const fence = line.trim();
   return fence.startsWith(openFence) && [...fence].every((character) => character === openFence[0]);

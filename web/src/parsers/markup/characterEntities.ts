@@ -1,6 +1,6 @@
 /** Decode character references of XML and HTML 4. */
 
-/** Names of the characters from code point 160, in order. */
+/** Names of the consecutive characters from code point 160 on. */
 const LATIN =
   "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 " +
   "sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc " +
@@ -8,7 +8,7 @@ const LATIN =
   "Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute " +
   "acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde " +
   "ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml";
-/** Names, each followed by its character. */
+/** Names of all other characters, each followed by the character. */
 const OTHERS =
   "OElig Œ oelig œ Scaron Š scaron š Yuml Ÿ fnof ƒ circ ˆ tilde ˜ Alpha Α Beta Β Gamma Γ Delta Δ " +
   "Epsilon Ε Zeta Ζ Eta Η Theta Θ Iota Ι Kappa Κ Lambda Λ Mu Μ Nu Ν Xi Ξ Omicron Ο Pi Π Rho Ρ Sigma Σ " +
@@ -36,21 +36,21 @@ for (const [, name, character] of OTHERS.matchAll(/\b(\w+) (.)/gu)) HTML.set(nam
 
 const REFERENCE = /&(?:#(\d{1,7}|x[0-9a-f]{1,6})|([a-z]\w*));?/giu;
 
-/** Decode HTML. Unknown names are left as text. */
+/** Decode the character references of HTML. References with unknown names are left unchanged. */
 export function decodeHtml(text: string): string {
   return text.replace(REFERENCE, (reference, number: string, name: string) =>
     number ? characterOf(number) : (HTML.get(name) ?? reference),
   );
 }
 
-/** Decode XML. Unknown names are entities of the document type, which are removed. */
+/** Decode the character references of XML. Other names refer to entities of the document type and are removed. */
 export function decodeXml(text: string): string {
   return text.replace(REFERENCE, (_, number: string, name: string) =>
     number ? characterOf(number) : (XML.get(name) ?? ""),
   );
 }
 
-/** Return the character of a number. Like browsers, treat the C1 control characters as windows-1252. */
+/** Return the character with a number. Like browsers, treat the numbers of C1 control characters as windows-1252. */
 function characterOf(number: string): string {
   const code = Number(/^x/iu.test(number) ? `0${number}` : number);
   if (code >= 0x80 && code <= 0x9f) return new TextDecoder("windows-1252").decode(Uint8Array.of(code));

@@ -1,4 +1,4 @@
-/** Find the tags of HTML or XML. The listener interprets them and checks whether they match. */
+/** Find the tags of HTML or XML. The listener interprets the tags and checks whether start and end tags match. */
 
 export interface Listener {
   start(name: string, attributes: string, closed: boolean): void;
@@ -13,12 +13,12 @@ const DOCTYPE = /<!doctype[^>[]*(?:\[[^\]]*\]\s*)?>/iuy;
 const RAW_END = /<\/([a-z]+)(?![\w-])/giu;
 const ATTRIBUTE = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/gu;
 
-/** Call the listener for each tag and text. `raw`: names of elements whose content is text. */
+/** Call the listener for each tag and text. `raw` has the names of elements whose content is text, even "<". */
 export function scan(source: string, listener: Listener, raw: ReadonlySet<string> = new Set()): void {
-  const last = source.lastIndexOf(">"); // no tag ends after it
+  const last = source.lastIndexOf(">"); // a "<" after it is text, because no tag can end there
   let position = 0;
-  let mayBeDoctype = true; // a document type is the first declaration only, which avoids long searches
-  let hasValidTags = true; // until a tag has no end
+  let mayBeDoctype = true; // until the first declaration, so that the search for a document type runs only once
+  let hasValidTags = true; // false once a tag has no end: then each tag ends at the next ">"
   while (position < source.length) {
     const open = source.indexOf("<", position);
     if (open < 0 || open > last) break;
@@ -53,8 +53,8 @@ export function scan(source: string, listener: Listener, raw: ReadonlySet<string
 }
 
 /**
- * Return the index of the ">" outside of attribute values, or -1. A quotation mark starts a value only after "=" and if
- * there is a second one. Elsewhere it is an ordinary character.
+ * Return the index of the first ">" outside attribute values, or -1. A quotation mark starts a value only if it follows
+ * "=" and there is a closing one. Elsewhere it is an ordinary character.
  */
 function endOfTag(source: string, from: number): number {
   for (let index = from; index < source.length; index++) {
@@ -68,7 +68,10 @@ function endOfTag(source: string, from: number): number {
   return -1;
 }
 
-/** Return the end of a comment, processing instruction, declaration or CDATA section at `open`, or `open`. */
+/**
+ * Return the end of the comment, processing instruction, declaration or CDATA section that starts at `open`. Return
+ * `open` if none of these starts there.
+ */
 function skipNonTag(source: string, open: number, listener: Listener, mayBeDoctype: boolean): number {
   if (source.startsWith("<!--", open)) return endAfter(source, "-->", open + 4);
   if (source.startsWith("<?", open)) return endAfter(source, ">", open);
@@ -101,7 +104,7 @@ function matchAt(pattern: RegExp, source: string, index: number): RegExpExecArra
   return pattern.exec(source);
 }
 
-/** Yield the attributes of a tag. Character references are not decoded. */
+/** Yield the attributes of a tag. Character references in the values are not decoded. */
 export function* attributesOf(tag: string): Generator<[name: string, value: string]> {
   for (const [, name, doubleQuoted, singleQuoted, unquoted] of tag.matchAll(ATTRIBUTE))
     yield [name!, doubleQuoted ?? singleQuoted ?? unquoted ?? ""];

@@ -5,8 +5,8 @@ import { Unreadable } from "../result.ts";
 import { attributesOf, scan, type Listener } from "./tagScanner.ts";
 
 /**
- * An XML element. Names have the usual prefix of their namespace, not the file's, or none for other
- * namespaces.
+ * An XML element. The prefix of a name is the one in `PREFIXES` for its namespace, whatever prefix the file uses. Names
+ * of other namespaces have no prefix.
  */
 export interface XmlNode {
   name: string;
@@ -30,11 +30,12 @@ const PREFIXES: [RegExp, string][] = [
   [/^urn:oasis:names:tc:opendocument:xmlns:drawing:1\.0$/u, "draw"],
   [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1\.0$/u, "svg"],
 ];
-const DEPTH_MAX = 1000; // functions on the tree are recursive
+/** Maximum depth of the tree, because functions on the tree are recursive and could overflow the stack. */
+const DEPTH_MAX = 1000;
 
 /**
- * Return the root. Throws Unreadable if the XML is not well-formed. Elements named `streamed`, of which there may be very
- * many, are passed to `onElement` when they end and removed from the tree.
+ * Return the root element. Throw Unreadable if the XML is not well-formed. To save memory, elements named `streamed`
+ * are removed from the tree when they end and passed to `onElement`.
  */
 export function parseXml(
   data: Uint8Array,
@@ -94,7 +95,7 @@ class TreeBuilder implements Listener {
   }
 
   text(text: string, literal: boolean): void {
-    if (literal && text === "<") throw new Unreadable("DAMAGED"); // not the start of a tag
+    if (literal && text === "<") throw new Unreadable("DAMAGED"); // a "<" that does not start a tag is invalid in XML
     if (this.#open.length > 1) this.#open.at(-1)!.node.children.push(literal ? text : decodeXml(text));
   }
 
@@ -105,7 +106,7 @@ class TreeBuilder implements Listener {
   }
 }
 
-/** Return the map from the file's prefixes to the usual ones, with the declarations of a tag. */
+/** Map the file's prefixes to those in `PREFIXES`: the prefixes of the parent element and the declarations of a tag. */
 function withDeclarations(tagAttributes: string, outer: Map<string, string>): Map<string, string> {
   if (!tagAttributes.includes("xmlns")) return outer;
   const prefixes = new Map(outer);
@@ -127,14 +128,14 @@ export function elements(node: XmlNode): XmlNode[] {
   return node.children.filter((child) => typeof child !== "string");
 }
 
-/** Return the first element at a path of child names. */
+/** Return the element that is found by following the first child of each name in `path`, or undefined. */
 export function find(node: XmlNode | undefined, ...path: string[]): XmlNode | undefined {
   let current = node;
   for (const name of path) current = current && elements(current).find((child) => child.name === name);
   return current;
 }
 
-/** Yield all descendants with a name. */
+/** Yield all descendants with this name. */
 export function* every(node: XmlNode, name: string): Generator<XmlNode> {
   for (const child of elements(node)) {
     if (child.name === name) yield child;
@@ -142,7 +143,7 @@ export function* every(node: XmlNode, name: string): Generator<XmlNode> {
   }
 }
 
-/** Yield the outermost descendants with one of the names, except those in `skipped` elements. */
+/** Yield descendants with one of the names, but not descendants of yielded elements or of elements in `skipped`. */
 export function* topmost(
   node: XmlNode,
   names: ReadonlySet<string>,
@@ -154,7 +155,7 @@ export function* topmost(
   }
 }
 
-/** Return the text that is directly in an element. */
+/** Return the text of an element without the text of its child elements. */
 export function ownText(node: XmlNode | undefined): string {
   return node?.children.filter((child) => typeof child === "string").join("") ?? "";
 }

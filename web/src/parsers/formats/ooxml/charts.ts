@@ -1,12 +1,13 @@
-/** Extract the text of charts and diagrams in an Office file. A chart becomes a table below its titles. */
+/** Extract the text of charts and diagrams in an Office file. A chart becomes its titles, followed by a table. */
 
 import type { Archive } from "./zip_container.ts";
 import type { Relation } from "./package.ts";
 import { elements, every, find, ownText, type XmlNode } from "../../markup/xml.ts";
 
-const LAYOUT_POINTS = new Set(["pres", "parTrans", "sibTrans"]); // points of a diagram without text
+/** Types of points in a diagram that only lay it out and have no text of the user. */
+const LAYOUT_POINTS = new Set(["pres", "parTrans", "sibTrans"]);
 
-/** The charts and diagrams of a file. Each is parsed once, however often it is displayed. */
+/** The charts and diagrams of a file. Each is parsed only once, even if the file displays it several times. */
 export class Graphics {
   readonly #archive: Archive;
   readonly #lines = new Map<string, string[]>();
@@ -16,8 +17,8 @@ export class Graphics {
   }
 
   /**
-   * Return the text of an `a:graphicData`, none for a picture. `relations` belong to the member that contains
-   * it.
+   * Return the lines of text of an `a:graphicData` element. A picture has no lines. `relations` are those of the member
+   * that contains the element.
    */
   lines(graphic: XmlNode | undefined, relations: readonly Relation[]): string[] {
     const [chart, diagram] = [find(graphic, "c:chart"), find(graphic, "relIds")];
@@ -32,7 +33,7 @@ export class Graphics {
   }
 }
 
-/** Return one line per paragraph. */
+/** Return one line per paragraph of a diagram. */
 function diagramLines(root: XmlNode): string[] {
   const list = find(root, "ptLst");
   const points = (list ? elements(list) : []).filter(
@@ -45,7 +46,7 @@ function diagramLines(root: XmlNode): string[] {
     .filter((text) => text.trim());
 }
 
-/** Return one line per series, below the names of its points. */
+/** Return the titles of a chart, then one line per series. A line with the names of the points precedes the series. */
 function chartLines(root: XmlNode): string[] {
   const lines = [...every(root, "c:title")].map((title) =>
     [...every(title, "a:p")].map((paragraph) => textsIn(paragraph, "a:t").join("")).join(" "),

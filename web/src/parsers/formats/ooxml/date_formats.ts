@@ -1,12 +1,13 @@
 /**
- * Format dates, times and durations of a workbook. They are stored as numbers of days, and only the number format of the
- * cell identifies them. The rules are those of server/vademecum/engines/files/formats/ooxml/date_formats.py.
+ * Format dates, times and durations of a workbook. A workbook stores them as numbers of days, so only the number format
+ * of a cell identifies them. The rules are those of server/vademecum/engines/files/formats/ooxml/date_formats.py.
  */
 
-/** Function that formats a number. `plain` is the number's text without a format. */
+/** Function that formats a number. `plain` is the text of the number without a format. */
 export type Formatter = (number: number, plain: string) => string;
 
-const DAYS_MAX = 2_958_465; // the end of 9999, and of Excel
+/** Highest number of days that is a date in Excel: the last day of the year 9999. */
+const DAYS_MAX = 2_958_465;
 const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000] as const;
 const SIZES = new Map([
   ["h", HOUR],
@@ -21,7 +22,7 @@ const [TIME, SECONDS, FRACTION] = [/[hHsS]/u, /[sS]/u, /[sS]\]?[.,]0/u] as const
 const [DAY_OR_YEAR, MONTH] = [/[dDyY]|[mM]{3}/u, /[mM]/u] as const;
 const ISO_DATE_TIME = /^(?:(\d{4}-\d\d-\d\d))?T?(?:(\d\d):(\d\d)(?::(\d\d)(\.\d{1,3})?)?)?/u;
 
-/** The parts of a point in time that a format displays. `exact`: milliseconds; Excel rounds to seconds otherwise. */
+/** The parts of a point in time that a format displays. Without `exact`, times are rounded to seconds, as in Excel. */
 interface DisplayedParts {
   day: boolean;
   time: boolean;
@@ -29,7 +30,10 @@ interface DisplayedParts {
   exact: boolean;
 }
 
-/** Return the formatter of a pattern without literal text, or undefined if it is not one of a date, time or duration. */
+/**
+ * Return the formatter for a number format, or undefined if it is not a format for dates, times or durations. `pattern`
+ * is the format without its literal text.
+ */
 export function dateFormatter(pattern: string, since1904: boolean): Formatter | undefined {
   const [seconds, exact] = [SECONDS.test(pattern), FRACTION.test(pattern)];
   const elapsed = ELAPSED.exec(pattern)?.[1]?.toLowerCase();
@@ -54,8 +58,8 @@ function dateTimeFormatter(parts: DisplayedParts, since1904: boolean): Formatter
     const whole = milliseconds(days, parts.exact);
     let day = Math.floor(whole / DAY);
     const time = parts.time ? clock(whole - day * DAY, "hh", parts.seconds) : "";
-    if (!parts.day || (day === 0 && !since1904)) return time || plain; // Excel's 0 January 1900 is no date
-    if (day > 0 && day < 60 && !since1904) day++; // Excel has a 29 February 1900, which did not exist
+    if (!parts.day || (day === 0 && !since1904)) return time || plain; // Excel's "0 January 1900" is no date
+    if (day > 0 && day < 60 && !since1904) day++; // Excel counts 29 February 1900, which did not exist
     const start = (since1904 ? EPOCH_1904 : EPOCH) + day * DAY;
     if (start < FIRST || start > LAST) return plain;
     return `${new Date(start).toISOString().slice(0, 10)} ${time}`.trimEnd();
@@ -68,8 +72,8 @@ function milliseconds(days: number, exact: boolean): number {
 }
 
 /**
- * Return a length such as "27:05". `largest`: the largest unit, with one letter per digit. `seconds`: show seconds even if
- * they are zero.
+ * Return a duration such as "27:05". `largest` is the largest unit, such as "h" or, for at least two digits, "hh". If
+ * `seconds` is true, show the seconds even if they are zero.
  */
 function clock(length: number, largest: string, seconds: boolean): string {
   const twoDigits = (number: number) => String(number % 60).padStart(2, "0");
@@ -81,7 +85,7 @@ function clock(length: number, largest: string, seconds: boolean): string {
   return parts.join(":") + (Number(fraction) ? `.${fraction.replace(/(?<!0)0+$/u, "")}` : "");
 }
 
-/** Return an ISO date, time or both as Python formats it. An invalid value is returned unchanged. */
+/** Format an ISO date, time or both like Python does. Return an invalid value unchanged. */
 export function formatIsoDateTime(value: string): string {
   const [, date, hours, minutes, seconds = "00", fraction = ""] = ISO_DATE_TIME.exec(value) ?? [];
   const isDay = !date || (date > "0001" && isoDay(date) === date);

@@ -1,7 +1,7 @@
 /**
- * Parse DOCX as Word displays it: with insertions, without deleted and hidden text, and with generated numbers. Headings
- * become sections. A note is below the paragraph or table that refers to it. Each page header is read once, before the
- * text, and each footer after it.
+ * Parse DOCX as Word displays it: with insertions and generated numbers, and without deleted and hidden text. Headings
+ * become sections. A note follows the paragraph or table that refers to it. Each distinct page header appears once
+ * before the text, each footer once after it.
  */
 
 import { Archive } from "./zip_container.ts";
@@ -28,17 +28,21 @@ import { sniff } from "../../file_type.ts";
 import { elements, every, find, ownText, topmost, type XmlNode } from "../../markup/xml.ts";
 
 const BLOCKS = new Set(["w:p", "w:tbl"]);
-const CHUNK = "w:altChunk"; // an embedded file, whose contents Word displays in its place
+/** Element for an embedded file. Word displays the file's contents in place of the element. */
+const CHUNK = "w:altChunk";
 const BLOCKS_AND_CHUNKS = new Set([...BLOCKS, CHUNK]);
-/** Errors of a chunk that do not make the document unreadable. */
+/** Codes of errors in an embedded file that do not make the document unreadable. */
 const CHUNK_ERRORS = new Set<Code>(["DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"]);
-const TEXT = new Set(["w:t", "m:t"]); // text of runs and formulas
-const NUMBER = "w:lvlText"; // marks inserted numbers; no document has this element in a paragraph
+/** Elements with the text of runs and of formulas. */
+const TEXT = new Set(["w:t", "m:t"]);
+/** Name of the elements that are inserted into paragraphs for generated numbers. Documents never have it there. */
+const NUMBER = "w:lvlText";
 const ROW = new Set(["w:tr"]);
 const CELL = new Set(["w:tc"]);
-/** Elements without displayed text: deleted or moved text, properties, pronunciation, and a copy for old programs. */
+/** Elements without displayed text: deleted and moved text, properties, pronunciation, and copies for old programs. */
 const SKIPPED = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "w:rt", "mc:Fallback"]);
-const SKIPPED_AND_BOXES = new Set([...SKIPPED, "w:p"]); // for the text of a paragraph without that of boxes in it
+/** `SKIPPED` and nested paragraphs: for the text of a paragraph without the text boxes in it. */
+const SKIPPED_AND_BOXES = new Set([...SKIPPED, "w:p"]);
 const SHAPES = new Set(["inline", "anchor", "wsp"]);
 const CHARACTERS: Record<string, string> = {
   "w:tab": "\t",
@@ -47,15 +51,16 @@ const CHARACTERS: Record<string, string> = {
   "w:noBreakHyphen": "-",
   "w:ptab": "\t",
 };
-const NON_BLANK = /[^\s\x85\ufeff]/u; // neither whitespace in Python nor in a browser
+/** Pattern of a character that neither Python nor JavaScript treats as whitespace. */
+const NON_BLANK = /[^\s\x85\ufeff]/u;
 const HEADING = /^(heading [1-9]$|Heading|Title)/u;
 
 const MAIN = "word/document.xml"; // some programs name it document2.xml
 const REFERENCES = new Set(["w:footnoteReference", "w:endnoteReference"]);
 
 /**
- * Function that changes a tree to what Word displays. All trees that one function changes share their list
- * counters.
+ * Function that changes a tree to what Word displays: it removes hidden elements and inserts generated numbers. Numbers
+ * continue from one tree to the next tree that the same function changes.
  */
 type Prepare = (root: XmlNode) => void;
 
@@ -64,8 +69,8 @@ export function parse(data: Uint8Array): Parsed {
 }
 
 /**
- * Return the parts of a document. `isChunk`: the document is a chunk of another one; its own chunks are not
- * read.
+ * Return the parts of a document. If `isChunk` is true, the document is embedded in another one, and files that are
+ * embedded in it are skipped.
  */
 function partsOf(data: Uint8Array, isChunk = false): Part[] {
   const archive = new Archive(data);
@@ -87,7 +92,7 @@ function partsOf(data: Uint8Array, isChunk = false): Part[] {
   newStory()(body);
   insertGraphicsText(body, new Graphics(archive), relations);
   const notes = notesOf(archive, relations, newStory);
-  const prepare = newStory(); // headers and footers share their counters
+  const prepare = newStory(); // one function for all headers and footers, so that their numbers continue
   const headersOrFootersOf = (kind: "header" | "footer") =>
     headersOrFooters(archive, relations, body, kind, prepare);
   const parts = headersOrFootersOf("header");
@@ -112,7 +117,7 @@ function partsOf(data: Uint8Array, isChunk = false): Part[] {
   return mergeSections([...parts, ...headersOrFootersOf("footer")]);
 }
 
-/** Return the text of a chunk: HTML, RTF, plain text or DOCX. */
+/** Return the parts of an embedded file: HTML, RTF, plain text or DOCX. Other files have no parts. */
 function chunkOf(archive: Archive, relations: readonly Relation[], chunk: XmlNode): Part[] {
   const relation = relations.find(({ id }) => id === chunk.attributes.get("r:id"));
   if (!relation || !archive.has(relation.target)) return [];
@@ -136,7 +141,7 @@ function headingsOf(styles: XmlNode): Set<string | undefined> {
   );
 }
 
-/** Return the styles that hide their text, by their own properties or those of a style that they are based on. */
+/** Return the ids of styles that hide text, by their own properties or by those of a style that they are based on. */
 function hiddenStyles(root: XmlNode): Set<string> {
   const nodes = elements(root).filter(({ name }) => name === "w:style");
   const styles = new Map(nodes.map((style) => [style.attributes.get("w:styleId") ?? "", style]));
@@ -158,7 +163,8 @@ function removeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHid
     if (child.name !== "w:r") return false;
     const properties = find(child, "w:rPr");
     const isStyleHidden = styles.has(find(properties, "w:rStyle")?.attributes.get("w:val") ?? "");
-    return isOn(properties, "w:vanish") ?? isStyleHidden !== inHidden; // two hidden styles cancel each other out
+    // A run whose paragraph style and character style both hide it is visible.
+    return isOn(properties, "w:vanish") ?? isStyleHidden !== inHidden;
   };
   node.children = node.children.filter((child) => typeof child === "string" || !isHidden(child));
   for (const child of elements(node)) removeHidden(child, styles, inHidden);
@@ -169,7 +175,7 @@ function isShapeHidden(shape: XmlNode): boolean {
   return ["1", "true"].includes(properties?.attributes.get("hidden") ?? "");
 }
 
-/** Return the numbering, or undefined if the document has none or it is damaged. */
+/** Return the numbering of a document, or undefined if the document has no numbering or it is damaged. */
 function numberingOf(
   archive: Archive,
   relations: readonly Relation[],
@@ -184,7 +190,10 @@ function numberingOf(
   }
 }
 
-/** Insert the number that Word displays before each paragraph. An empty one with a deleted mark is not displayed. */
+/**
+ * Insert the number that Word displays before each paragraph. Word does not display an empty paragraph whose mark is
+ * hidden, so it gets no number.
+ */
 function insertNumbers(root: XmlNode, counter: NumberCounter, hidden: ReadonlySet<string>): void {
   for (const [paragraph, isInBox] of paragraphs(root)) {
     const textNodes = [...topmost(paragraph, TEXT, SKIPPED_AND_BOXES)];
@@ -195,7 +204,7 @@ function insertNumbers(root: XmlNode, counter: NumberCounter, hidden: ReadonlySe
   }
 }
 
-/** Yield all paragraphs in order, nested ones too, and whether they are in a text box. */
+/** Yield all paragraphs in order, including nested ones, each with whether it is in a text box. */
 function* paragraphs(node: XmlNode, isInBox = false): Generator<[XmlNode, boolean]> {
   for (const child of elements(node)) {
     if (child.name === "w:p") yield [child, isInBox];
@@ -203,7 +212,7 @@ function* paragraphs(node: XmlNode, isInBox = false): Generator<[XmlNode, boolea
   }
 }
 
-/** Return whether the paragraph mark was deleted, moved or hidden. */
+/** Return whether the mark at the end of a paragraph was deleted, moved or hidden. */
 function isMarkHidden(paragraph: XmlNode, hidden: ReadonlySet<string>): boolean {
   const properties = find(paragraph, "w:pPr");
   const markProperties = find(properties, "w:rPr");
@@ -211,7 +220,7 @@ function isMarkHidden(paragraph: XmlNode, hidden: ReadonlySet<string>): boolean 
   return isOn(markProperties, "w:vanish") ?? hidden.has(value(properties, "w:pStyle"));
 }
 
-/** Insert the text of charts and diagrams as text boxes. */
+/** Insert the text of charts and diagrams into the tree, as text boxes. */
 function insertGraphicsText(node: XmlNode, graphics: Graphics, relations: readonly Relation[]): void {
   for (const graphic of [...every(node, "a:graphicData")]) {
     const lines = graphics.lines(graphic, relations);
@@ -224,7 +233,7 @@ function newNode(name: string, children: XmlNode["children"]): XmlNode {
   return { name, attributes: new Map(), children };
 }
 
-/** Return each distinct header or footer that is displayed. One without letters is a page number. */
+/** Return each distinct header or footer that is displayed. Leave out those without letters, which are page numbers. */
 function headersOrFooters(
   archive: Archive,
   allRelations: readonly Relation[],
@@ -259,7 +268,7 @@ function headersOrFooters(
   return [...texts].map((text) => part(text));
 }
 
-/** Return the text of each note by the key of its references. Damaged notes are left out. */
+/** Map the keys of notes to the texts of the notes (see `keyOf`). Damaged notes are left out. */
 function notesOf(
   archive: Archive,
   relations: readonly Relation[],
@@ -279,19 +288,19 @@ function blocksText(node: XmlNode): string {
   return [...topmost(node, BLOCKS, SKIPPED)].map(textOf).join("\n");
 }
 
-/** Return a note and remove it, so that it is read once even if it has several references. */
+/** Return the text of a note and remove it from the map, so that a note with several references appears only once. */
 function takeNote(notes: Map<string, string>, key: string): string {
   const text = notes.get(key) ?? "";
   notes.delete(key);
   return text;
 }
 
-/** Return the key of a note or of a reference to it. */
+/** Return the key of a note, which is the same for the note and for all references to it. */
 function keyOf({ name, attributes }: XmlNode): string {
   return `${name.replace("Reference", "")} ${attributes.get("w:id")}`;
 }
 
-/** Return the text of a block. A table has one line per row; a nested table is in the line of its cell. */
+/** Return the text of a paragraph or table. A table has one line per row, which includes tables in its cells. */
 function textOf(block: XmlNode): string {
   if (block.name === "w:p") return paragraphText(block);
   const rows = [...topmost(block, ROW, SKIPPED)];

@@ -1,15 +1,18 @@
 /**
  * Compute the numbers of clauses and lists, which Word generates and does not store as text. A paragraph or its style
- * refers to a `w:num`, and that to a `w:abstractNum`, which defines the format of each level.
+ * refers to a `w:num` element. The `w:num` refers to a `w:abstractNum`, which defines the format of each level.
  */
 
 import { isOn, value } from "./docx_properties.ts";
 import { elements, find, type XmlNode } from "../../markup/xml.ts";
 
 const LEVELS = 9;
-const STYLE_DEPTH_MAX = 20; // styles may be based on each other in a cycle
-const NUMBER_MAX = 100; // characters
-const LETTERS_MAX = 780; // the highest number that Word writes as letters: 30 times the letter z
+/** Maximum number of styles in a chain, because styles may be based on each other in a cycle. */
+const STYLE_DEPTH_MAX = 20;
+/** Length in characters to which a number is truncated. */
+const NUMBER_MAX = 100;
+/** Highest number that Word writes as letters: the letter z repeated 30 times. */
+const LETTERS_MAX = 780;
 const ROMAN: [number, string][] = [
   [1000, "m"],
   [900, "cm"],
@@ -27,8 +30,8 @@ const ROMAN: [number, string][] = [
 ];
 
 /**
- * The number format of a level. `template`: %1 stands for the number of the first level, and so on. `restart`: the number
- * of levels whose paragraphs restart this one.
+ * The number format of a level. In `template`, %1 stands for the number of the first level, and so on. A paragraph in
+ * one of the first `restart` levels restarts this level. If `restart` is undefined, one in any outer level does.
  */
 interface Level {
   start: number;
@@ -40,7 +43,7 @@ interface Level {
   style: string;
 }
 
-/** A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts`: overridden start numbers by level. */
+/** A `w:num`: the levels of its `w:abstractNum` with its overrides. `starts` maps levels to their own start numbers. */
 interface List {
   name: string;
   abstract: string;
@@ -48,7 +51,7 @@ interface List {
   starts: ReadonlyMap<number, number>;
 }
 
-/** The numbering properties of a paragraph or a style. A missing property is "". */
+/** The numbering properties of a paragraph or style. A missing property is "". */
 interface NumberingProperties {
   list: string;
   level: string;
@@ -61,7 +64,7 @@ interface ListLevel {
   level: number;
 }
 
-/** The lists of a document. */
+/** The lists of a document, and how its paragraphs and styles refer to them. */
 export class Numbering {
   readonly #styles: ReadonlyMap<string, NumberingProperties>;
   readonly #abstracts: ReadonlyMap<string, XmlNode>;
@@ -84,7 +87,7 @@ export class Numbering {
     this.#nums = new Map(children(root, "w:num").map((node) => [attribute(node, "w:numId"), node]));
   }
 
-  /** Return the list of a paragraph and its level in it. */
+  /** Return the list that a paragraph belongs to and its level in the list, or undefined. */
   listLevelOf(paragraph: XmlNode): ListLevel | undefined {
     const node = find(paragraph, "w:pPr");
     const properties = { ...listReference(node), style: "", basedOn: value(node, "w:pStyle") };
@@ -114,7 +117,8 @@ export class Numbering {
 
   #list(name: string): List | undefined {
     if (!this.#lists.has(name)) {
-      const num = name === "0" ? undefined : this.#nums.get(name); // 0 removes the numbering of the style
+      // A paragraph refers to "0" to have no number although its style has one.
+      const num = name === "0" ? undefined : this.#nums.get(name);
       this.#lists.set(name, num && this.#parseList(name, num));
     }
     return this.#lists.get(name);
@@ -139,7 +143,7 @@ export class Numbering {
     return link ? (this.#linked.get(link) ?? node) : node;
   }
 
-  /** Return the levels of a `w:abstractNum`. They are parsed once and cached. */
+  /** Return the levels of a `w:abstractNum`, from a cache after the first call. */
   #levelsOf(abstract: XmlNode | undefined): ReadonlyMap<number, Level> {
     const cached = this.#levels.get(abstract);
     if (cached) return cached;
@@ -152,8 +156,8 @@ export class Numbering {
 }
 
 /**
- * Counts the paragraphs of a story, such as the body or a note. Lists of the same `w:abstractNum` share their counters.
- * Text boxes have counters of their own.
+ * Counts the numbered paragraphs of a story, such as the body or all footnotes. Lists with the same `w:abstractNum`
+ * share their counters. Paragraphs in text boxes have separate counters.
  */
 export class NumberCounter {
   readonly #counts = new Map<string, Map<number, number>>();
@@ -161,7 +165,7 @@ export class NumberCounter {
 
   constructor(private readonly numbering: Numbering) {}
 
-  /** Return the number before the text of the next paragraph, or "". A paragraph without text has no bullet. */
+  /** Return the number before the next paragraph, with its separator, or "". A paragraph without text has no bullet. */
   number(paragraph: XmlNode, hasText: boolean, isInBox: boolean): string {
     const listLevel = this.numbering.listLevelOf(paragraph);
     if (!listLevel) return "";
@@ -170,7 +174,7 @@ export class NumberCounter {
     const counts = this.#counts.get(key) ?? new Map<number, number>();
     this.#counts.set(key, counts);
     for (const number of [...list.levels.keys()].filter((number) => number <= level).sort()) {
-      if (number < level && counts.has(number)) continue; // a skipped outer level starts counting, too
+      if (number < level && counts.has(number)) continue; // a new outer level is counted, even if no paragraph has it
       counts.set(number, this.#next(list, number, counts.get(number), isInBox));
     }
     for (const deeper of [...counts.keys()])
@@ -259,7 +263,7 @@ function fillTemplate({ list, level }: ListLevel, counts: ReadonlyMap<number, nu
   return truncated(number);
 }
 
-/** Truncate to code points, as the server does. */
+/** Truncate a text by code points and not by UTF-16 code units, as the server does. */
 function truncated(text: string): string {
   return [...text].slice(0, NUMBER_MAX).join("");
 }
@@ -274,7 +278,7 @@ function formatNumber(number: number, format: string): string {
   return String(number);
 }
 
-/** Return a, b, …, z, aa, bb, and so on. */
+/** Return the letters for a number from 1: a, b, …, z, aa, bb, …, zz, aaa, … */
 function toLetters(number: number): string {
   const letter = String.fromCharCode("a".charCodeAt(0) + ((number - 1) % 26));
   return letter.repeat(Math.ceil(number / 26));

@@ -1,4 +1,4 @@
-/** Properties of paragraphs, runs, styles and levels in Word: elements with a value. */
+/** Read the properties of paragraphs, runs, styles and levels in Word. Each property is an element with a value. */
 
 import { find, type XmlNode } from "../../markup/xml.ts";
 

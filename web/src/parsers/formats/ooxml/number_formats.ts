@@ -1,6 +1,6 @@
 /**
- * Format the numbers of a workbook as Excel displays percentages, leading zeros, currencies and dates. Any other number
- * keeps its stored digits, without rounding or separators, so that a search finds it. The rules are those of
+ * Format the percentages, padded numbers, amounts of money and dates of a workbook as Excel displays them. Any other
+ * number keeps its stored digits, without rounding or separators, so that a search finds it. The rules are those of
  * server/vademecum/engines/files/formats/ooxml/number_formats.py.
  */
 
@@ -8,8 +8,9 @@ import { CURRENCY, SYMBOLS } from "./currencies.ts";
 import { dateFormatter, type Formatter } from "./date_formats.ts";
 import { elements, find, type XmlNode } from "../../markup/xml.ts";
 
-const FORMAT = /^.{0,255}$/su; // the limit of Excel
-/** Built-in formats by number. Those of currencies are missing, because they depend on the country. */
+/** Pattern of a format that is not longer than Excel allows. */
+const FORMAT = /^.{0,255}$/su;
+/** Numbers and codes of the built-in formats. Those for currencies are left out, because they depend on the country. */
 const BUILT_IN: [string, string][] = [
   ["9", "0%"],
   ["10", "0.00%"],
@@ -26,12 +27,13 @@ const BUILT_IN: [string, string][] = [
   ["46", "[h]:mm:ss"],
   ["47", "mmss.0"],
 ];
-const DIGITS = 15; // significant digits in Excel
+/** Number of significant digits in Excel. */
+const DIGITS = 15;
 const PERCENT_MAX = 1e15;
 const CURRENCY_MARK = "¤";
-// The pieces of a format except digits, dates and times: a currency in one of three notations; literal text; padding,
-// colors, languages, AM and PM.
 const ENDS_IN_SYMBOL = new RegExp(`[${SYMBOLS}]$`, "u");
+// The pieces of a format except digits, dates and times: a currency in one of three notations, literal text, and
+// padding, colors, languages, AM and PM.
 const PIECE = new RegExp(
   [
     String.raw`"[ \xa0]*(${CURRENCY})[ \xa0]*"`,
@@ -43,18 +45,18 @@ const PIECE = new RegExp(
   "gsu",
 );
 const DIGIT = /[0#?]|General/u;
-const DECIMALS = /\.([0#?]{0,30})/u; // the limit of Excel
-const SCALED = /[0#?],+(?![0#?,])/u; // a comma after the digits divides by a thousand
+const DECIMALS = /\.([0#?]{0,30})/u; // Excel allows at most 30 decimals
+const SCALED = /[0#?],+(?![0#?,])/u; // a comma after the last digit divides the number by a thousand
 const ZEROS = /^ *(0{2,30}) *$/u;
 const WHOLE = /^(-?)(\d+)$/u;
 
-/** The first section of a format. `pattern`: the section without literal text and with a mark for each currency. */
+/** The first section of a format. In `pattern`, literal text is removed and a mark replaces each currency. */
 interface Section {
   pattern: string;
   currency: string | undefined;
 }
 
-/** Return the formatters by cell style number. */
+/** Return the formatter of each cell style. The index in the array is the number of the style. */
 export function numberFormatters(styles: XmlNode, since1904: boolean): Formatter[] {
   const formats = find(styles, "x:numFmts");
   const codes = new Map(BUILT_IN);
@@ -78,8 +80,8 @@ export function unformatted(_: number, plain: string): string {
 }
 
 /**
- * Return a number without a format as Python writes it, which is what the server stores. Digits after the fifteenth are
- * rounding errors, which no program displays.
+ * Return the text of a number without a format. It is the same text as Python's, which the server stores. Digits after
+ * the fifteenth are removed, because they are rounding errors, which no program displays.
  */
 export function plainNumber(value: string): string {
   if (!/[.e]/iu.test(value)) return String(BigInt(value));
@@ -104,7 +106,10 @@ function sectionOf(code: string): Section {
   return { pattern, currency: pattern.includes(CURRENCY_MARK) ? currencies[0] : undefined };
 }
 
-/** Return the formatter of a section. Conditional ([<1]0%) and scaled sections, and those without digits, are ignored. */
+/**
+ * Return the formatter of a section. Conditional sections such as `[<1]0%`, scaled sections and sections without digits
+ * leave numbers unformatted.
+ */
 function numberFormatter({ pattern, currency }: Section): Formatter {
   const digit = pattern.search(DIGIT);
   if (digit < 0 || pattern.includes("[") || SCALED.test(pattern)) return unformatted;
@@ -130,7 +135,7 @@ function percentFormatter(decimals: number): Formatter {
   };
 }
 
-/** Multiply by a power of ten. A negative power rounds. */
+/** Multiply a number by ten to the power of `places`. For negative `places`, round the result. */
 function shift(whole: bigint, places: number): bigint {
   const factor = 10n ** BigInt(Math.abs(places));
   return places < 0 ? (2n * whole + factor) / (2n * factor) : whole * factor;

@@ -1,4 +1,4 @@
-/** Relations between the members of an Office file. */
+/** Read the relations between the members of an Office file. */
 
 import type { Archive } from "./zip_container.ts";
 import { Unreadable } from "../../result.ts";
@@ -11,7 +11,10 @@ export interface Relation {
   target: string;
 }
 
-/** Return the relations of a member to others in the archive. External ones are left out: their addresses may be invalid. */
+/**
+ * Return the relations of a member to members of the same archive. External relations are left out, because their
+ * addresses may be invalid.
+ */
 export function relationsOf(archive: Archive, member: string): Relation[] {
   const slash = member.lastIndexOf("/") + 1;
   const relationsMember = archive.resolve(`${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`);
@@ -29,7 +32,10 @@ export function relationsOf(archive: Archive, member: string): Relation[] {
   });
 }
 
-/** Return the name of the main member: the one in the package's relations, or else the usual one. Throws Unreadable. */
+/**
+ * Return the name of the main member: the one that the package's relations name, or else `usual`. Throw Unreadable if
+ * neither exists.
+ */
 export function mainOf(archive: Archive, usual: string): string {
   const related = byType(relationsOf(archive, ""), "officeDocument").find((target) => archive.has(target));
   const main = related ?? archive.resolve(usual);
@@ -43,7 +49,7 @@ export function byId(relations: readonly Relation[], id: string | undefined): st
   return relation.target;
 }
 
-/** Return the targets of a type, which is the last segment of the relation's type URL. */
+/** Return the targets of all relations of a type. `type` is the last segment of the type's URL. */
 export function byType(relations: readonly Relation[], type: string): string[] {
   return relations.filter((relation) => relation.type.endsWith(`/${type}`)).map(({ target }) => target);
 }

@@ -1,4 +1,4 @@
-/** Parse PPTX: each slide, also a hidden one, is a page, and its title the section. Hidden shapes are skipped. */
+/** Parse PPTX. Each slide, even a hidden one, is a page, and its title is the section. Hidden shapes are skipped. */
 
 import { Archive } from "./zip_container.ts";
 import { Graphics } from "./charts.ts";
@@ -7,7 +7,8 @@ import { byId, byType, mainOf, relationsOf } from "./package.ts";
 import { elements, every, find, ownText, type XmlNode } from "../../markup/xml.ts";
 
 const MAIN = "ppt/presentation.xml";
-const DEPTH_MAX = 20; // of nested groups
+/** Maximum depth of nested groups of shapes. Deeper groups are skipped. */
+const DEPTH_MAX = 20;
 
 export function parse(data: Uint8Array): Parsed {
   const archive = new Archive(data);
@@ -35,7 +36,7 @@ function slideOf(archive: Archive, graphics: Graphics, member: string, page: num
   return part(texts.filter((text) => text.trim()).join("\n\n"), { page, section: section || undefined });
 }
 
-/** Return the visible shapes. Of alternatives for newer and older programs, only the first is returned. */
+/** Return the visible shapes. Of alternatives for newer and older programs, return only those for newer ones. */
 function shapesOf(tree: XmlNode | undefined): XmlNode[] {
   const shapes = (tree ? elements(tree) : []).flatMap((shape) =>
     shape.name === "mc:AlternateContent" ? shapesOf(find(shape, "mc:Choice")) : [shape],
@@ -57,7 +58,7 @@ function placeholder(shape: XmlNode): XmlNode | undefined {
   return find(shape, "p:nvSpPr", "p:nvPr", "p:ph");
 }
 
-/** Function that returns the text lines of a chart or diagram. */
+/** Function that returns the lines of text of a chart or diagram. */
 type LinesOf = (graphic: XmlNode | undefined) => string[];
 
 function textsOf(shape: XmlNode, depth: number, linesOf: LinesOf): string[] {

@@ -1,6 +1,6 @@
 /**
- * Parse XLSX: a sheet is a section, a row is a line, and a formula has its last calculated value. Hidden sheets are
- * skipped; hidden rows and columns are not. An invalid value is left unchanged.
+ * Parse XLSX. A sheet becomes a section, and a row becomes a line. For a formula, its last calculated value is used.
+ * Hidden sheets are skipped, but hidden rows and columns are not. An invalid value is left unchanged.
  */
 
 import { Archive } from "./zip_container.ts";
@@ -12,18 +12,21 @@ import { splitTable, type Row } from "../../tables.ts";
 import { elements, find, ownText, parseXml, type XmlNode } from "../../markup/xml.ts";
 
 const MAIN = "xl/workbook.xml";
-const ROWS_MAX = 1_048_576; // the limit of Excel
-const ESCAPE = /_x(?!D[89A-F])([0-9A-F]{4})_/giu; // a character that XML does not allow, except a surrogate
+/** Maximum number of rows in a sheet of Excel. */
+const ROWS_MAX = 1_048_576;
+/** Pattern of Excel's escape for a character that XML does not allow. Surrogates do not match. */
+const ESCAPE = /_x(?!D[89A-F])([0-9A-F]{4})_/giu;
 const CELL_REFERENCE = /^([A-Za-z]{1,3})\d+$/u;
 const INDEX = /^\d{1,9}$/u;
 const WHOLE = /^[ \t\r\n]*[+-]?\d+[ \t\r\n]*$/u;
 const NUMBER = /^[ \t\r\n]*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?[ \t\r\n]*$/iu;
-const BLANK = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u; // Python's
+/** Characters that Python treats as whitespace, so that lines end like the server's. */
+const BLANK = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u;
 
-/** The tables that the cells of all sheets refer to. */
+/** The tables of a workbook to which the cells of all sheets refer. */
 interface Book {
   strings: string[] | undefined;
-  formatters: Formatter[]; // by style number
+  formatters: Formatter[]; // the index is the number of the cell style
 }
 
 export function parse(data: Uint8Array): Parsed {
@@ -37,7 +40,7 @@ export function parse(data: Uint8Array): Parsed {
   let cells = 0;
   for (const { attributes } of sheets ? elements(sheets) : []) {
     const relation = relations.find(({ id }) => id === attributes.get("r:id"));
-    if (relation && !relation.type.endsWith("/worksheet")) continue; // a chart sheet
+    if (relation && !relation.type.endsWith("/worksheet")) continue; // skip, for example, a chart sheet
     if ((attributes.get("state") ?? "visible") !== "visible") continue;
     const sheetName = required(relation?.target);
     const rows: Row[] = [];
@@ -46,7 +49,7 @@ export function parse(data: Uint8Array): Parsed {
     parseXml(archive.bytes(sheetName), "x:row", (row) => {
       const values = valuesOf(row, book);
       number = numberOf(row, number + 1);
-      if (number <= last) return; // out of order: the server skips it, too
+      if (number <= last) return; // skip a row that is out of order, as the server does
       last = number;
       cells += values.length && values.length + 1;
       if (cells > LIMITS.cells) throw new Unreadable("TOO_EXPANSIVE");
@@ -73,13 +76,16 @@ function bookOf(archive: Archive, main: XmlNode, relations: readonly Relation[])
   };
 }
 
-/** Throw Unreadable if a part of the workbook is missing, because its text would be missing without notice. */
+/**
+ * Return the value. Throw Unreadable if it is undefined, because a part of the workbook is missing and its text must
+ * not be left out without notice.
+ */
 function required<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Unreadable("DAMAGED");
   return value;
 }
 
-/** Return the text of a string with or without formatting runs. Phonetic text is left out. */
+/** Return the text of a string, which may be split into runs with different formats. Phonetic text is left out. */
 function stringOf(node: XmlNode): string {
   const runs = elements(node).map((child) =>
     ownText(child.name === "x:t" ? child : child.name === "x:r" ? find(child, "x:t") : undefined),
@@ -112,7 +118,7 @@ function valuesOf(row: XmlNode, book: Book): string[] {
   return values;
 }
 
-/** Return the column of a reference such as "AB12", counted from 0. */
+/** Return the column of a cell reference such as "AB12", counted from 0, or undefined for an invalid reference. */
 function columnOf(reference: string | undefined): number | undefined {
   const column = CELL_REFERENCE.exec(reference ?? "")?.[1]!.toUpperCase();
   if (column === undefined) return undefined;

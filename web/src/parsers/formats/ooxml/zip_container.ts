@@ -1,6 +1,6 @@
 /**
- * Read ZIP archives (OOXML, OpenDocument, EPUB). Stated sizes are checked before unpacking, and enforced
- * during it.
+ * Read ZIP archives (OOXML, OpenDocument, EPUB). The sizes that an archive states are checked before its members are
+ * unpacked. A member with more bytes than stated is rejected while it is unpacked.
  */
 
 import { Inflate } from "fflate";
@@ -21,11 +21,13 @@ interface Member {
 const END = 0x06054b50;
 const ENTRY = 0x02014b50;
 const LOCAL = 0x04034b50;
-const IN_ZIP64_FIELD = 0xffffffff; // in place of a number that does not fit 32 bits
-const ZIP64_FIELD = 1; // id of the extra field with these numbers
+/** Value that says that the number is in the ZIP64 extra field, because it may not fit 32 bits. */
+const IN_ZIP64_FIELD = 0xffffffff;
+/** Id of the ZIP64 extra field. */
+const ZIP64_FIELD = 1;
 const [STORED, DEFLATED] = [0, 8];
 const SLICE = 65_536;
-/** Images, audio, video and fonts. No parser unpacks them, so their size does not matter. */
+/** Names of images, audio, video and fonts. No parser unpacks them, so their size is not checked. */
 const MEDIA =
   /\.(?:bmp|dib|emf|emz|wmf|wmz|png|jpe?g|jfif|gif|tiff?|svg|webp|wdp|mp[34]|m4[av]|wav|avi|mov|[ot]tf|odttf|fntdata)$/iu;
 
@@ -34,7 +36,7 @@ export class Archive {
   readonly #members: Map<string, Member>;
   #byNormalizedName: Map<string, string> | undefined;
 
-  /** Open an archive. Throw Unreadable if the unpacked members that parsers read are too large. */
+  /** Open an archive. Throw Unreadable if the members that parsers may read would be too large when unpacked. */
   constructor(data: Uint8Array) {
     this.#data = data;
     this.#members = directory(data);
@@ -50,8 +52,8 @@ export class Archive {
   }
 
   /**
-   * Return the name of the member that an address refers to. Some programs differ between address and name in case or
-   * percent-encoding.
+   * Return the name of the member that an address refers to. Files of some programs have addresses that differ from the
+   * names in case or percent-encoding.
    */
   resolve(address: string): string | undefined {
     this.#byNormalizedName ??= new Map([...this.#members.keys()].map((name) => [normalized(name), name]));
@@ -66,7 +68,7 @@ export class Archive {
     return unpack(this.#data, member);
   }
 
-  /** Return whether a member contains an ASCII text. */
+  /** Return whether the member with this name exists and contains an ASCII text. */
   mentions(name: string, text: string): boolean {
     return this.has(name) && latin1(this.bytes(name)).includes(text);
   }
@@ -75,7 +77,7 @@ export class Archive {
     return parseXml(this.bytes(name));
   }
 
-  /** Return the root of the first of these members that exists, or undefined if none does or it is damaged. */
+  /** Return the root of the first of these members that exists. Return undefined if none exists or it is damaged. */
   optionalXml(names: readonly string[]): XmlNode | undefined {
     const name = names.find((name) => this.has(name));
     try {
@@ -98,7 +100,10 @@ function percentDecoded(address: string): string {
   });
 }
 
-/** Return the members by name, from the central directory. Backslashes in names, which some programs write, are replaced. */
+/**
+ * Read the central directory. Return a map from the names of members to the members. Backslashes in names, which some
+ * programs write, are replaced with slashes.
+ */
 export function directory(data: Uint8Array): Map<string, Member> {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const end = endOfDirectory(view);
@@ -131,7 +136,7 @@ export function directory(data: Uint8Array): Map<string, Member> {
   return members;
 }
 
-/** Replace numbers that are in the ZIP64 extra field. Some programs use it for small numbers, too. */
+/** Replace numbers that are in the ZIP64 extra field. Some programs use this field for small numbers, too. */
 function withZip64(view: DataView, numbers: readonly number[], from: number, to: number): number[] {
   if (!numbers.includes(IN_ZIP64_FIELD)) return [...numbers];
   for (let field = from; field + 4 <= to; field += 4 + view.getUint16(field + 2, true)) {
@@ -147,7 +152,7 @@ function withZip64(view: DataView, numbers: readonly number[], from: number, to:
   return [...numbers];
 }
 
-/** Return the offset of the end record. It is followed by a comment of at most 65,535 bytes. */
+/** Return the offset of the record that ends the directory. A comment of at most 65,535 bytes follows the record. */
 function endOfDirectory(view: DataView): number {
   const last = view.byteLength - 22;
   for (let offset = last; offset >= 0 && offset >= last - 65_535; offset--)
@@ -155,7 +160,7 @@ function endOfDirectory(view: DataView): number {
   throw new Unreadable("DAMAGED");
 }
 
-/** Unpack a member. Throws Unreadable if it has more bytes than its entry states. */
+/** Unpack a member. Throw Unreadable if its content does not have the stated size and checksum. */
 export function unpack(data: Uint8Array, member: Member): Uint8Array {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const { offset, packedSize, size, method, checksum } = member;
