@@ -5,11 +5,11 @@ BIN := .venv/bin
 STAMPS := .cache/stamps
 TESTED := $(addprefix $(STAMPS)/,python web model library chromium) lint
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/core/schema/rows.ts'
-# All tests of a file run in one process. Do not start the files with the most tests first, because the slowest files have
-# few tests. Run three processes on two cores, because tests often wait for a server, a kill or a clock.
+# All tests of a file run in one process. Do not start the files with the most tests first, because the slowest files
+# have few tests. Run three processes on two cores, because tests often wait for a server, a kill or a clock.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
-# Run two recipes at a time (such as pip and npm) unless -j1 is given. The Python tests and the web tests do not overlap:
-# both start real servers that must respond in time, and browsers use both cores.
+# Run two recipes at a time (such as pip and npm) unless -j1 is given. The Python tests and the web tests do not
+# overlap: both start real servers that must respond in time, and browsers use both cores.
 MAKEFLAGS += --jobs=2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Write bytecode files, so that the hundreds of processes that tests start do not compile the program again.

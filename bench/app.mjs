@@ -1,10 +1,10 @@
 /**
  * Measure the app with the maximum number of documents: `node bench/app.mjs [rounds]`, after `npm run build`.
  *
- * A real server has 100 documents of one person: 99 short ones and one of 2,000 chunks, all with vectors.
- * Chromium syncs them, lists them, opens the long document, searches and answers, and is reloaded offline.
- * The printed times are those for which a user waits. The memory is that of the page and its worker
- * together, as measured by the browser.
+ * A real server has 100 documents of one person, all with vectors: 99 short documents and one of 2,000 chunks. The app
+ * in Chromium syncs and lists the documents, opens the long one, answers questions, and is reloaded offline. The printed
+ * times are the times that a user waits. The printed memory is that of the page and its worker together, as measured by
+ * the browser.
  */
 
 import { loadavg } from "node:os";
@@ -73,7 +73,7 @@ async function furnish(server, user) {
   );
 }
 
-/** Returns the milliseconds from a page's `act` until `seen`. */
+/** Return the milliseconds from the call of `act` until the promise of `seen` is fulfilled. */
 async function timed(act, seen) {
   const began = performance.now();
   await act();
@@ -92,7 +92,7 @@ async function often(act, seen, between = async () => {}) {
   return median(times);
 }
 
-/** Returns the memory of the page and its worker in MB. Chromium measures it after a garbage collection. */
+/** Return the memory of the page and its worker in MB. Chromium measures the memory after a garbage collection. */
 const memory = (page) =>
   page.evaluate(async () => (await performance.measureUserAgentSpecificMemory()).bytes / 2 ** 20);
 

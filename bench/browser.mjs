@@ -1,10 +1,9 @@
 /**
  * Measure how fast the browser searches its own chunks: `node bench/browser.mjs [chunks [rounds]]`.
  *
- * Chromium loads documents of 100 chunks as rows (base64 vectors of 384 dimensions), then runs keyword,
- * vector and hybrid searches in turn, each with a new question. Word frequencies in the texts are like those
- * in prose. Half of the documents have accents or no spaces, which take longer to fold. Goal: a median of 20
- * ms over 5,000 chunks.
+ * Chromium loads documents of 100 chunks as rows (base64 vectors of 384 dimensions), then runs keyword, vector and
+ * hybrid searches in turn, each with a new question. The words of the texts are as frequent as in prose. Half of the
+ * documents have accents or lack spaces, which makes folding slower. The goal is a median of 20 ms for 5,000 chunks.
  */
 
 import { loadavg } from "node:os";
@@ -14,7 +13,10 @@ const { module: harness } = await runnerImport("./tests/e2e/browser.ts");
 const { module: bundler } = await runnerImport("./tests/e2e/bundle.ts");
 const [chunks, rounds] = [process.argv[2] ?? 5000, process.argv[3] ?? 20].map(Number);
 
-/** Runs in the page. Returns the milliseconds to load the chunks, and those of each question by mode. */
+/**
+ * Run in the page. Return two values: the milliseconds that loading the chunks took, and a map from each search mode to
+ * the milliseconds of its questions.
+ */
 function measure({ chunks, rounds }) {
   const [DIMS, BLOCK, DOCUMENT] = [384, 16, 100];
   let state = 1;

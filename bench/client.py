@@ -1,7 +1,8 @@
-"""The HTTP/1.1 client of the load generator. Its overhead is equal for every peer and as small as Python allows.
+"""The HTTP/1.1 client of the load generator. Its overhead is the same for all servers, and as small as Python allows.
 
-Requests are complete byte strings that are built before the clock starts. Responses are stored as bytes and parsed after
-the clock stops. A connection has one request in flight. A connection reset or a malformed response raises `Broken`.
+Requests are complete byte strings that are built before the clock starts. Responses are stored as bytes and parsed
+after the clock stops. A connection has one request in flight. A connection reset or a malformed response raises
+`Broken`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ HOST = "127.0.0.1"
 
 
 class Broken(Exception):
-    """The connection was closed, or the response was not HTTP, before a complete response arrived."""
+    """Raised if no complete response arrived: the connection was closed, or the response was not HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,4 +151,4 @@ class Stream(Connection):
         for future in (self.opened, self._found):
             if future is not None and not future.done():
                 future.set_exception(Broken(why))
-                future.exception()  # the stream was closed at the end of its workload
+                future.exception()  # mark as retrieved, because the workload may have ended and not await it

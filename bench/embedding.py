@@ -1,9 +1,9 @@
 """Compare the embedder with sentence-transformers and with plain matrix products, and measure queries under load.
 
-All use the same weights, the same texts and the same number of threads. They alternate in every round, and ratios are
-computed within a round, so that other load on the machine affects all alike. Absolute figures hold for this machine and
-run only; compare the ratios. sentence-transformers runs in its own process with its own Python. The time is measured in
-that process, so communication with it does not count.
+All three use the same texts and the same number of threads, and both embedders use the same weights. They alternate in
+every round, and ratios are computed within a round, so that other load on the machine affects all of them. Absolute
+figures hold for this machine and run only; compare the ratios. sentence-transformers runs in its own process with its
+own Python. The time is measured in that process, so that communication does not count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from vademecum.model.documents.chunking import chunk
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = len(os.sched_getaffinity(0))
-BATCHES = (32, 1, 8)  # the first is the default of sentence-transformers
+BATCHES = (32, 1, 8)  # batch sizes, starting with the default of sentence-transformers
 SIZE, INNER = 384, 1536
 QUESTIONS = 100
 WATCH_S = 2.0
@@ -86,7 +86,7 @@ class SentenceTransformers:
 
 @dataclass
 class Part:
-    """A document part as the chunker expects it."""
+    """A part of a document, in the form that the chunker expects."""
 
     text: str
     page: int | None = None
@@ -94,7 +94,7 @@ class Part:
 
 
 def sample_texts(count: int) -> list[str]:
-    """Return chunks of this repository's prose and code and of the chunker's test cases (scripts, emoji, tables)."""
+    """Return chunks of this repository's prose and code, and of the chunker's test cases (scripts, emoji, tables)."""
     cases = json.loads((ROOT / "tests" / "conformance" / "chunk.json").read_text("utf-8"))
     parts = [part["text"] for case in cases for part in case["parts"]]
     parts = [p if isinstance(p, str) else "".join(text * times for text, times in p) for p in parts]
@@ -130,7 +130,7 @@ def product_session() -> ort.InferenceSession:
 
 
 def product_rate(session: ort.InferenceSession, length: int, pool: ThreadPoolExecutor) -> float:
-    """Return the operations per second of all cores together. Each core computes alone, as the embedder's threads do."""
+    """Return the operations per second of all cores together. Each core computes its own products."""
     times = 120
     x = np.ones((length, SIZE), dtype=np.float32)
     start = time.perf_counter()
@@ -161,7 +161,7 @@ async def lag_p99() -> float:
 
 
 async def beside_a_document(embedder: Embedder, passages: Sequence[str], figures: Figures) -> None:
-    """Measure queries and event loop lag, first idle, then while a large document is embedded block by block."""
+    """Measure queries and event loop lag, first without other work, then while a large document is embedded."""
     idle = await question_p99(embedder), await lag_p99()
 
     async def document() -> None:

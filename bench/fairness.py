@@ -1,14 +1,14 @@
 """Measure how much one busy account slows down other accounts of the same server.
 
-Three people each repeat a push, a pull, a search and a question. They are measured twice in one run: while nobody else
-uses the server, and while a fourth account runs 40 parallel pushes, 10 uploads of PDFs with 100 pages, 5 exports and
-10 long questions. All accounts have the default rate limits, and the busy account respects Retry-After.
+Three people each repeat a push, a pull, a search and a question. They are measured twice in one run: first while no
+other account uses the server, then while a fourth account runs 40 parallel pushes, 10 uploads of PDFs with 100 pages, 5
+exports and 10 long questions. All accounts have the default rate limits, and the busy account respects Retry-After.
 
 The goal: while the server is busy, each operation takes at most 3 times (median) and 6 times (95th percentile) as long
-as on the idle server, and no request of the three people fails. The exit status is 1 if that is not met.
+as on the idle server, and no request of the three people fails. The exit status is 1 if the goal is not met.
 
-The language model is a script on the loopback that answers at once, so a question measures the time that the server
-itself takes to the first token.
+The language model is a script on the same machine that replies at once, so a question measures only the server's own
+time until the first token.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ OPERATIONS = ("push", "pull", "search", "first token")
 GOALS = {0.5: 3.0, 0.95: 6.0}
 PUSHES, UPLOADS, EXPORTS, QUESTIONS = 40, 10, 5, 10
 PAGES = 100
-ROWS = 100  # rows of each push of the busy account
+ROWS = 100  # number of rows in each push of the busy account
 ROW_BYTES = 4_000
-PAUSE_S = 0.6  # interval between a person's rounds: 100 searches per minute, of 120 allowed
-ASK_EVERY = 6  # a person asks a question every 6 rounds: 17 per minute, of 20 allowed
+PAUSE_S = 0.6  # interval between a person's rounds: 100 searches per minute, below the rate limit of 120
+ASK_EVERY = 6  # rounds between a person's questions: 17 questions per minute, below the rate limit of 20
 WORDS = [
     "lease",
     "repair",
@@ -129,7 +129,7 @@ class Server:
 
     @classmethod
     def start(cls, folder: Path, models: Path, assistant: str) -> Server:
-        """Start a server with default limits. It trusts the proxy 127.0.0.1, so that each account has its own address."""
+        """Start a server with default limits. It trusts X-Forwarded-For, so that each account has its own address."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("VADEMECUM_")}
         env |= {
             "VADEMECUM_ASSISTANT_URL": assistant,
@@ -192,7 +192,7 @@ async def sign_up(client: httpx.AsyncClient, server: Server, number: int) -> Per
 
 @dataclass
 class Figures:
-    """The durations of each operation in seconds, and the number of failures of each kind."""
+    """The durations of each operation in seconds, and a count of each kind of failure."""
 
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     failures: Counter[str] = field(default_factory=Counter)
@@ -330,7 +330,7 @@ async def misuse(url: str, person: Person, seconds: float, which: set[str]) -> C
 
 
 def busy(url: str, person: Person, seconds: float, which: set[str], answer: Any) -> None:
-    os.nice(10)  # a remote client would not compete for the server's cores
+    os.nice(10)  # yield to the server, because a remote client would not use its cores
     answer.put(asyncio.run(misuse(url, person, seconds, which)))
 
 
@@ -368,14 +368,14 @@ async def run(given: argparse.Namespace, server: Server) -> bool:
         *others, one = people
         await settle(client, server)
         note(f"measuring the idle server for {given.idle_seconds:g} s")
-        await measure(client, others, 3)  # warm up
+        await measure(client, others, 3)  # warm up, without keeping the figures
         idle = await measure(client, others, given.idle_seconds)
         answer = context.Queue()
         arguments = (server.url, one, given.seconds + 2, set(given.load.split(",")), answer)
         process = context.Process(target=busy, args=arguments)
         process.start()
         note(f"measuring the busy server for {given.seconds:g} s")
-        await asyncio.sleep(2)  # until the process has imported its modules and built its PDFs
+        await asyncio.sleep(2)  # wait until the process has imported its modules and built its PDFs
         loaded = await measure(client, others, given.seconds)
         heard = await asyncio.to_thread(answer.get)
         process.join()

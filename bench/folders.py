@@ -1,9 +1,10 @@
-"""Compare the cost of 10,000 user folders on disk with 300, and measure the memory of a server with 256 attached users.
+"""Compare a server with 10,000 user folders and one with 300, and measure the memory for 256 active users.
 
-The two data folders differ only in the number of user folders. They are measured alternately, each time with a new server
-process. The same users then pull a first page (which attaches their file), push batches and pull a page again, one
-request after another. The cost is the median time of a request and the server's CPU time for it. Ratios are many ÷ few
-within one round; the result is the median over all rounds.
+The two data folders differ only in the number of user folders. They are measured alternately, each time with a new
+server process. In each round, the same users pull a first page (which attaches their database files), push batches and
+pull a page again, one request after another. The cost of a request is its median time and the server's CPU time. A
+ratio is the cost with many folders divided by the cost with few, within one round. The result is the median ratio of
+all rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MEMORY_GOAL_MB = 400
 
 @dataclass
 class Site:
-    """A data folder with its tokens and its measurements, which map each measure to one value per round."""
+    """A data folder with the tokens of its users. `figures` maps each measure to one value per round."""
 
     data: Path
     count: int
@@ -60,7 +61,7 @@ def make_site(folder: Path, count: int, active: int, ours: Ours) -> Site:
 async def _each(
     name: str, site: Site, ours: Ours, connections: Sequence[Connection], requests: Sequence[bytes]
 ) -> list[Answer]:
-    """Send the requests one after another, each over its user's connection. Record their median time and CPU time."""
+    """Send the requests one after another, each over its user's connection. Record percentiles and CPU time."""
     waits, answers = [], []
     cpu = cpu_seconds(ours.roots())
     for number, raw in enumerate(requests):
@@ -115,7 +116,7 @@ async def _all_rows(ours: Ours, user: int) -> list[Row]:
 
 
 async def _attach_all(site: Site, ours: Ours, failures: Counter[str]) -> None:
-    """Push and pull as every active user, so that the files of all active users are attached."""
+    """Push and pull as every active user, so that the server attaches the database files of all of them."""
     connection = await Connection.open(ours.port)
     for maker in site.makers:
         batch = maker.episodes(1, BATCH)[0]
@@ -148,7 +149,7 @@ def visit(site: Site, ours: Ours, users: int, failures: Counter[str], *, attach:
 
 
 def ratios(few: Site, many: Site) -> dict[str, float]:
-    """Return, for each measure, the median over all rounds of many ÷ few."""
+    """Map each measure to its median ratio: the value with many folders divided by the value with few."""
     found = {}
     for name, values in few.figures.items():
         pairs = zip(values, many.figures.get(name, []), strict=False)
@@ -159,7 +160,7 @@ def ratios(few: Site, many: Site) -> dict[str, float]:
 
 
 def report(few: Site, many: Site) -> list[str]:
-    """Return the lines of the table and of the verdicts on the goals."""
+    """Return the lines of the table, followed by a line for each goal that says whether it is met."""
     by_name = ratios(few, many)
     lines = [f"| median | {few.count} folders | {many.count} folders | ratio |", "|---|---:|---:|---:|"]
     for name, values in few.figures.items():

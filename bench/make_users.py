@@ -1,8 +1,7 @@
-"""Create a data folder with many users for bench/folders.py. Only this file knows how users are created.
+"""Create a data folder with many user folders for bench/folders.py.
 
-The running server creates the accounts, their tokens and their rows. The other folders are copies of one user's folder,
-like the folders of inactive users, but without accounts. To give all of them accounts, replace `make_users`; its docstring
-says what it must return.
+A running server creates the active users: their accounts, tokens and rows. All other user folders are copies of one
+active user's folder. They stand for the folders of inactive users, but belong to no account.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ async def _seed(ours: Ours, active: int) -> None:
 
 
 def folders(data: Path) -> list[Path]:
-    """Return the user folders: <data>/users/<2 hex digits>/<user id>."""
+    """Return the paths of the user folders, which are <data>/users/<2 hex digits>/<user id>."""
     return sorted(path for path in (data / "users").glob("??/*") if (path / "records.duckdb").is_file())
 
 

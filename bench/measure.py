@@ -1,4 +1,4 @@
-"""Measure the CPU time and memory of a server's process tree from /proc, and compute statistics for the tables."""
+"""Measure the CPU time and memory of a server's process tree from /proc, and compute statistics of measurements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tree(roots: Iterable[int]) -> list[int]:
 
 
 def cpu_seconds(roots: Iterable[int]) -> float:
-    """Return the user and system time of the process trees in seconds, including children that have been reaped."""
+    """Return the CPU time of the process trees in seconds. It includes the time of child processes that have ended."""
     ticks = 0
     for pid in tree(roots):
         try:
@@ -48,7 +48,7 @@ def cpu_seconds(roots: Iterable[int]) -> float:
 
 
 def _status(pid: int) -> dict[str, int]:
-    """Return the fields of /proc/<pid>/status that are given in kB."""
+    """Map the names of those fields of /proc/<pid>/status that are given in kB to their values in bytes."""
     found = {}
     for line in (PROC / str(pid) / "status").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -58,7 +58,7 @@ def _status(pid: int) -> dict[str, int]:
 
 
 def rss_mb(roots: Iterable[int]) -> float:
-    """Return the resident memory of the process trees in MB, with shared memory counted once."""
+    """Return the resident memory of the process trees in MB. Memory that they share is counted once."""
     own, shared = 0, 0
     for pid in tree(roots):
         try:
@@ -71,7 +71,7 @@ def rss_mb(roots: Iterable[int]) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the percentile: the smallest value that at least the fraction `share` of all values does not exceed."""
+    """Return the smallest value that is greater than or equal to at least the fraction `share` of all values."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
@@ -81,7 +81,7 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def on_memory_disk(folder: Path) -> bool:
-    """Return whether the folder is on a memory file system, where fsync is free and figures would look too good."""
+    """Return whether the folder is on a memory file system, where fsync costs nothing and servers look too fast."""
     best, kind = "", ""
     for line in (PROC / "mounts").read_text().splitlines():
         _, place, found = line.split()[:3]

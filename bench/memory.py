@@ -4,7 +4,7 @@
     python bench/memory.py search [--rows N]         versus plain LanceDB: the same vectors, the same filter
     python bench/memory.py mem0 --data DIR           versus mem0: the same statements, embedder and endpoint
 
-Both sides of a ratio are measured one directly after the other, in alternating order. DIR contains `sets.py`, which
+The two values of a ratio are measured directly after each other, in alternating order. DIR contains `sets.py`, which
 bench/recall_locomo.py describes. Absolute figures hold for this machine and run only; compare the ratios.
 """
 

@@ -3,14 +3,16 @@
     python bench/recall_locomo.py --data DIR [--model FOLDER] [--old] [--merged FILE]
 
 DIR contains `sets.py`, `score.py` and `locomo/`, which are not part of this repository. Each conversation becomes a
-project; its sessions become sessions and its turns episodes. Every question is asked in the project of its conversation.
-`score.py` scores the turns found and their sessions. The same questions are also asked in all projects at once, to show
-what a leak would look like. The turns keep their distances in time, but each conversation ends today: this maximizes the
-effect of age, and the dates that questions mention do not match. `--old` keeps the dates of the data set, so that the
-recency of all turns has decayed equally.
+project, its sessions become sessions, and its turns become episodes. Each question is asked in the project of its
+conversation. `score.py` scores the turns found and their sessions. The same questions are also asked in all projects at
+once, to show what a leak would look like.
+
+The turns are moved in time so that each conversation ends today. This maximizes the effect of age, but the dates that
+questions mention do not match. `--old` keeps the dates of the data set, at which the recency of all turns has decayed.
 
 Then the statements of each conversation are stored one after another in its project. `locomo_verdicts.txt` contains a
-person's verdicts on merged pairs, by a digest of both texts. `--merged` writes the pairs without a verdict to a file.
+person's verdicts on merged pairs, each under a digest of both texts. `--merged` writes the pairs without a verdict to a
+file.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ def server(model: Path, folder: Path, **environment: str) -> Iterator[httpx.Clie
 
 
 def turns(conversation: Mapping[str, Any], texts: Mapping[str, str], name: str) -> list[Turn]:
-    """Return the turns of a conversation in order; within a session they are one minute apart.
+    """Return the turns of a conversation in order. The turns of a session are one minute apart.
 
     `texts` maps turn ids to the texts in the retrieval data set.
     """
@@ -114,7 +116,7 @@ def push(client: httpx.Client, collection: str, rows: list[Row]) -> None:
 
 
 def load(client: httpx.Client, name: str, some: list[Turn]) -> None:
-    """Push a conversation as a device would."""
+    """Push the project, the sessions and the turns of a conversation, as a device would."""
     begin = min(turn.at for turn in some)
     push(client, "projects", [{**common(name, begin), "name": name}])
     sessions = dict.fromkeys(turn.session for turn in some)
@@ -155,7 +157,7 @@ class Merged:
 
 
 def remember(client: httpx.Client, statements: Mapping[str, list[str]]) -> tuple[list[Merged], int]:
-    """Store the statements. Return the pairs that were merged, and the number of identical statements."""
+    """Store the statements. Return two values: the pairs that were merged, and the number of identical statements."""
     merged, exact = [], 0
     for project, texts in statements.items():
         texts_of: dict[str, str] = {}
@@ -176,7 +178,7 @@ NEGATION = re.compile(r"\b(?:not?|never|none|nobody|nothing|neither|nor|without|
 
 
 def contradicts(pair: Merged) -> bool:
-    """Return whether the numbers or the negations of a pair differ. This check is independent of the server's rules."""
+    """Return whether the numbers or the negations in two texts differ. This check does not use the server's rules."""
     return any(
         sorted(pattern.findall(pair.new)) != sorted(pattern.findall(pair.old))
         for pattern in (NUMBER, NEGATION)
@@ -221,7 +223,7 @@ def figures(client: httpx.Client, score: Callable[..., Any], given: Any, session
         return ids(search(client, query, k, EVERYTHING)["results"], k)
 
     def of_sessions(query: str, k: int, scope: str) -> list[str]:
-        """Return the k best sessions, each ranked by its best turn."""
+        """Return the k best sessions. The rank of a session is that of its best turn."""
         return list(dict.fromkeys(turn.rpartition(":")[0] for turn in ageless(query, DEEP, scope)))[:k]
 
     heads = ("recall@1", "recall@5", "recall@10", "recall@20", "ndcg@10")

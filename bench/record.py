@@ -1,12 +1,12 @@
-"""Measure `vademecum record` as agents run it: real processes, several in parallel, each writing an event to the spool.
+"""Measure `vademecum record` as agents run it: several processes in parallel, each writing an event to the spool.
 
     python bench/record.py [--events 10000] [--at-a-time 8] [--kills 2]
 
-With `--kills`, a server ingests the events at the same time. It is killed that many times (SIGKILL) and restarted, and at
-the end each event must have been counted exactly once. The server then competes with the measured processes.
+With `--kills N`, a server ingests the events at the same time and competes with the measured processes for the cores.
+It is killed (SIGKILL) and restarted N times. At the end, each event must have been counted exactly once.
 
-The floor is a Python process that does nothing, started in the same way between the commands. The time above the floor is
-ours. The figures hold for this machine and run only.
+For comparison, every tenth process is a Python process that does nothing. The time above its time is the cost of our
+command. The figures hold for this machine and run only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FLOOR_EVERY = 10
 
 
 def event(number: int, cwd: Path) -> bytes:
-    """Return a typical event of an agent: by `number`, a command, an edit, a read or a search."""
+    """Return a typical event of an agent. The remainder of `number` selects a command, an edit, a read or a search."""
     given = [
         ("Bash", {"command": f"python -m pytest -q tests/test_{number}.py && git status"}),
         ("Edit", {"file_path": f"{cwd}/src/{number}.py", "old_string": "token = 1", "new_string": "key: int = 2"}),
@@ -71,7 +71,7 @@ class Server:
         self._moments = [events * (n + 1) // (kills + 1) for n in range(kills)]
         self._turn = Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self.half_way: list[int] = []  # number of files in the spool at each kill
+        self.half_way: list[int] = []  # number of files in the spool at the time of each kill
 
     @contextmanager
     def running(self) -> Iterator[Server]:
@@ -97,9 +97,9 @@ class Server:
         return door
 
     def passed(self, number: int) -> None:
-        """Report that event `number` has been recorded. If a kill is due at this event, kill and restart the server.
+        """Kill and restart the server if a kill is due before event `number`.
 
-        Other threads continue to record events meanwhile.
+        During the restart, other threads continue to record events.
         """
         if number not in self._moments or self._process is None:
             return

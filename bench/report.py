@@ -1,4 +1,4 @@
-"""Format the results as tables and JSON. A ratio is the median of ours ÷ peer over pairs of consecutive visits."""
+"""Format the results as tables and JSON. A ratio is ours ÷ peer, the median over all pairs of consecutive visits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RXDB_SERVERS = ("rxdb-server", "rxdb-server-shared", "rxdb-server-accounts")
 
 
 def goals(users: int) -> list[Goal]:
-    """Return the goals. Each configuration of rxdb-server is judged separately."""
+    """Return the goals. Each configuration of rxdb-server has its own goals."""
     who = ("1 user", f"{users} users")
     return [
         *(Goal("express-pouchdb", f"push, {one}: docs/s", at_least=2) for one in who),
@@ -86,7 +86,7 @@ def _number(value: float | None) -> str:
 
 
 def markdown(book: Book) -> str:
-    """Return a Markdown table with one row per measure, and for each peer its median and the median ratio."""
+    """Return a Markdown table with a row per measure. For each peer, it has the median and the median ratio."""
     peers = [name for name in book.figures if name != book.baseline]
     heads = [book.baseline, *(column for peer in peers for column in (peer, f"{book.baseline} ÷ {peer}"))]
     lines = [f"| median | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]

@@ -2,11 +2,11 @@
 
     python bench/retrieval.py --data DIR [--model FOLDER] [--sweep]
 
-DIR contains `sets.py`, whose `retrieval(name)` returns the sets `xquad` (find the paragraph), `locomo` (find the turns of
-a conversation that answer the question) and `locomo_session` (find the sessions). They are not part of this repository.
-Half of the conversations and half of the articles are used to fit the weights; `--sweep` shows the results of all tried
-weights on that half. The table shows the other half. Vectors are cached under /tmp by model and text, so that only the
-first run is slow.
+DIR contains `sets.py`, which is not part of this repository. Its `retrieval(name)` returns the sets `xquad` (find the
+paragraph), `locomo` (find the turns of a conversation that answer the question) and `locomo_session` (find their
+sessions). Half of the conversations and half of the articles are for fitting the weights. `--sweep` shows the results
+of several weights on this half. The table shows the results on the second half. Vectors are cached in the temporary
+folder by model and text, so that only the first run is slow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from vademecum.model.text.tokenize import tokenize_query
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 7
-ARTICLE = 5  # consecutive paragraphs of XQuAD are one article
+ARTICLE = 5  # number of consecutive paragraphs of XQuAD that form an article
 BATCH = 256
 KS = {"xquad": 1, "locomo": 10, "locomo_session": 5}
 WEIGHTS = {
@@ -48,7 +48,7 @@ MODES = ("words", "meaning", "hybrid")
 
 @dataclass(frozen=True)
 class Text:
-    """A document of one part, in the form that the chunker expects."""
+    """A part of a document, in the form that the chunker expects."""
 
     text: str
     page: int | None = None
@@ -57,7 +57,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Asked:
-    """A scope with its questions: the indexed rows, and the document and group (session) of each row."""
+    """A scope with its questions. `document` and `group` (the session) have one entry for each indexed row."""
 
     rows: list[str]
     document: np.ndarray
@@ -77,7 +77,7 @@ def load_sets(folder: Path) -> ModuleType:
 
 
 def scopes(given: Any) -> list[Asked]:
-    """Return the scopes of a data set. Each turn is one row, grouped by session and in order; other texts are chunked."""
+    """Return the scopes of a data set. A turn becomes one row, with its session as group. Other texts are chunked."""
     names = sorted(set(given.doc_scope.values())) or [None]
     halves = half([str(name) for name in names])
     asked = []
@@ -117,7 +117,7 @@ def cut(text: str) -> list[str]:
 
 
 def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> dict[str, np.ndarray]:
-    """Return a vector for every text, from the cache file of earlier runs where possible."""
+    """Map each text to its vector, from the cache file of earlier runs where possible."""
     folder = Path(tempfile.gettempdir()) / "vademecum-retrieval"
     folder.mkdir(exist_ok=True)
     file = folder / f"{embedder.model[:16]}.npz"
@@ -141,7 +141,7 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> dict[st
 async def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool) -> Iterable[np.ndarray]:
     if not queries:
         return await embedder.embed_passages(texts)
-    # The embedder rejects more queries than its queue can hold.
+    # In parts, because the embedder rejects queries that its queue cannot hold.
     parts = [texts[begin : begin + QUERY_CAPACITY] for begin in range(0, len(texts), QUERY_CAPACITY)]
     return [vector for part in parts for vector in await asyncio.gather(*map(embedder.embed_query, part))]
 
@@ -150,7 +150,7 @@ Hits = list[tuple[int, float]]
 
 
 def arms(asked: Asked, embedder: Embedder) -> dict[str, tuple[Hits, Hits]]:
-    """Return for each question the hits of keyword search and of vector search: rows with their scores, best first."""
+    """Map each question to two lists, the hits of keyword search and those of vector search, the best hit first."""
     vectors = embed(embedder, asked.rows, queries=False)
     matrix = np.stack([vectors[row] for row in asked.rows])
     vectors = embed(embedder, [text for _, text in asked.questions], queries=True)
@@ -183,7 +183,7 @@ def ranked(words: Hits, meaning: Hits, mode: str, weight: float) -> Hits:
 def recalls(
     given: Any, found: Sequence[tuple[Asked, Any]], mode: str, weight: float, *, fitting: bool
 ) -> tuple[list[float], int]:
-    """Return the recall of each question of one half, and the number of results from outside the scope."""
+    """Return two values for one half: the recall of each question, and the number of results outside the scope."""
     values, leaks = [], 0
     for asked, arms_of in found:
         for question in (q for q, _ in asked.questions if (q in asked.fitting) == fitting):
@@ -196,7 +196,7 @@ def recalls(
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean and its 95 % bootstrap confidence interval."""
+    """Return the mean of the values and the bounds of its 95 % bootstrap confidence interval."""
     drawn = np.random.default_rng(SEED).choice(np.array(values), (1000, len(values))).mean(axis=1)
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(np.mean(values)), float(low), float(high)
@@ -212,7 +212,7 @@ def table(given: Any, found: Sequence[tuple[Asked, Any]]) -> str:
 
 
 def sweep(given: Any, found: Sequence[tuple[Asked, Any]]) -> None:
-    """Print the results for different vector weights (keyword weight 1.0) on the half used for fitting."""
+    """Print the mean recall for several vector weights on the half for fitting. The keyword weight is always 1."""
     for weight in (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 2.0):
         values, _ = recalls(given, found, "hybrid", weight, fitting=True)
         print(f"{given.name}: meaning {weight}: {np.mean(values):.4f}", file=sys.stderr, flush=True)

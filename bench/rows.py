@@ -1,4 +1,4 @@
-"""Generate the rows to push. Every peer gets the same bytes, generated from a fixed seed before the clock starts."""
+"""Generate the rows to push. All servers get the same rows, generated from a fixed seed before the clock starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Maker:
         return {**row, "createdAt": TIME, "updatedAt": TIME, "_deleted": False}
 
     def document(self, user_id: str, blocks: int) -> Row:
-        """Return the parent document of the vector blocks. `user_id` is the account's id, which only our server checks."""
+        """Return the document to which the vector blocks belong. Only our server checks `user_id`, the account's id."""
         return {
             "id": self.document_id,
             "createdAt": TIME,
@@ -69,7 +69,7 @@ class Maker:
         }
 
     def episode(self) -> Row:
-        """Return an episode of about 1 KB as JSON."""
+        """Return an episode that has about 1 KB as JSON."""
         row = {
             "id": self._id(),
             "createdAt": TIME,
@@ -114,7 +114,7 @@ class Maker:
 
 
 def _finite(raw: bytes) -> bytes:
-    """Turn random bytes into little-endian float32 values below 1 by setting the high byte (sign and exponent) of each."""
+    """Turn random bytes into small finite float32 values, by setting the last byte (sign and exponent) of each."""
     numbers = bytearray(raw)
     for place in range(3, len(numbers), 4):
         numbers[place] = 0x3D if numbers[place] & 1 else 0xBD

@@ -1,9 +1,9 @@
 """Measure the sync of our server and of its peers in one run, and print ratios.
 
-Every server is started empty, driven by the same client over its own protocol, and stopped again. Our server is measured
+Every server is started empty, driven by the same client over its own protocol, and stopped. Our server is measured
 directly before or after each peer, and ratios are computed within such a pair only, so that other load on the machine
-affects both. Absolute figures hold for this machine and run only; compare the ratios. This is not a test: the exit status
-is 1 only after failures (an error, or a lost or changed row).
+affects both. Absolute figures hold for this machine and run only; compare the ratios. A missed goal does not change the
+exit status, which is 1 only after failures (an error, or a lost or changed row).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = """\
 examples:
   bench/run.py                               all peers, 5 rounds
-  bench/run.py --quick --rounds 1            does everything run? (no figures worth keeping)
+  bench/run.py --quick --rounds 1            check that everything runs (the figures are not reliable)
   bench/run.py --targets ours,rxdb-server    one peer
   bench/run.py --targets rxdb-server,express-pouchdb   two peers without Vademecum
-  bench/folders.py --help                    10,000 user folders against 300, and memory
+  bench/folders.py --help                    compare 10,000 user folders with 300, and measure memory
 
-rxdb-server stands here in three set-ups: a collection a user and no accounts (its fastest; RxDB ends at 16
-collections), one collection for all and no accounts (as its documentation shows), and one collection with accounts
-(what a server of several people's documents needs). Goals are judged against each, and against express-pouchdb as
-it sets itself up.
+rxdb-server is measured in three configurations: a collection for each user without accounts (the fastest one; RxDB
+allows 16 collections), one collection for all users without accounts (as its documentation shows), and one
+collection with accounts (as a server for several people needs). Goals are judged against each configuration, and
+against express-pouchdb with its default options.
 
 The first run installs the peers into bench/.peers/ with npm.
 VADEMECUM_COMMAND replaces .venv/bin/vademecum.
@@ -50,9 +50,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--targets",
         default=",".join(TARGETS),
-        help=f"servers, the first is what the others are compared with (default {','.join(TARGETS)})",
+        help=f"servers; the first is compared with each of the following (default {','.join(TARGETS)})",
     )
-    parser.add_argument("--users", type=int, default=8, help="users who push and pull at once (default 8)")
+    parser.add_argument("--users", type=int, default=8, help="users who push and pull concurrently (default 8)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument(
         "--out", type=Path, default=ROOT / "bench" / "results.json", help="the figures as JSON"
@@ -61,7 +61,7 @@ def arguments() -> argparse.Namespace:
         "--folder",
         type=Path,
         default=Path(tempfile.gettempdir()),
-        help="where the servers keep their data while measured; a real disk",
+        help="folder for the data of the servers, on a real disk",
     )
     parser.add_argument("--install", action="store_true", help="only install the peers")
     chosen = parser.parse_args()
@@ -74,7 +74,7 @@ def arguments() -> argparse.Namespace:
 
 
 def available(names: list[str]) -> list[Target]:
-    """Return the targets that can run on this machine. Print the names of the others to stderr."""
+    """Return the targets that can run on this machine. Print to stderr why a target cannot."""
     found = []
     for name in names:
         target = TARGETS[name](ROOT)
@@ -105,7 +105,7 @@ def visited(book: report.Book, target: Target, plan: Plan, folder: Path) -> Visi
 
 
 def measure(targets: list[Target], plan: Plan, rounds: int, folder: Path) -> report.Book:
-    """Visit our server and each peer in pairs, for several rounds. In every other round the peer goes first."""
+    """Visit our server and each peer in pairs, for several rounds. In every second round, the peer is visited first."""
     first, *peers = targets
     book = report.Book(first.name, {target.name: target.durability for target in targets})
     for number in range(rounds):
@@ -125,7 +125,7 @@ def main() -> int:
     chosen = arguments()
     if on_memory_disk(chosen.folder):
         print(
-            f"{chosen.folder} is memory: fsync costs nothing there. Choose a disk with --folder.",
+            f"{chosen.folder} is in memory, where fsync costs nothing. Choose a disk with --folder.",
             file=sys.stderr,
         )
         return 2

@@ -1,12 +1,13 @@
 """Measure vector search over one user's chunks, compare it with other embedded search libraries, and print ratios.
 
-Each searcher is a separate process with the same library: the chunks of 100 documents, of which 10 or 90 are active. All
-get the same questions one after another and return the top 10. The results are compared with brute force in float64. Our
-index is measured directly before or after each peer, and ratios are computed within such a pair only.
+Each searcher is a separate process with the same library: the chunks of 100 documents, of which 10 or 90 are active.
+All searchers get the same questions one after another and return the 10 best rows. Their results are compared with
+exact search in float64. Our index is measured directly before or after each peer, and ratios are computed within such a
+pair only.
 
-hot: the searcher is open and has answered questions before. cold: the searcher is reopened for each question, and the time
-includes opening; the files are in the page cache. evicted: our index is open, but another user's rows have evicted it from
-the cache; peers are reopened. words: keyword search with three words instead of a vector, hot.
+hot: the searcher is open and has answered questions before. cold: the searcher is reopened for each question, and the
+time includes opening; the files are in the page cache. evicted: our index is open, but another user's rows have evicted
+it from the cache; it is compared with cold peers. words: hot keyword search with three words instead of a vector.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ NAMES = (*HERE, *PEERS)
 # Qdrant's local mode writes each point separately, and warns that it is not meant for more than 20,000 points.
 MOST_ROWS = {"qdrant-client": 20_000}
 ACTIVE = (10, 90)
-# Maps each kind of measurement of ours to the kind of the peer's measurement to compare it with.
+# Maps each kind of measurement of our index to the kind of the peer's measurement with which it is compared.
 KINDS = {"hot": "hot", "evicted": "cold", "cold": "cold", "words": "words"}
 WORDS = ("LanceDB", "SQLite FTS5")
 QUESTIONS = 100
 COLD_QUESTIONS = 10
-SECONDS = 1.0  # time per visit: a slow searcher gets fewer questions
-# Disable telemetry. numpy has one thread, as in the server, so brute force shows the limit of one core.
+SECONDS = 1.0  # time limit of a visit, after which a slow searcher gets no more questions
+# Disable telemetry. Limit numpy to one thread, as in the server, so that brute force shows the limit of one core.
 ENVIRONMENT = {
     "ANONYMIZED_TELEMETRY": "False",
     "DO_NOT_TRACK": "1",
@@ -51,7 +52,7 @@ ENVIRONMENT = {
     "LANCE_LOG": "error",
 }
 
-Measure = tuple[str, int]  # kind, active documents
+Measure = tuple[str, int]  # the kind, and the number of active documents
 
 
 @dataclass
@@ -93,7 +94,7 @@ def start(name: str, library: Path, folder: Path, peer_python: Path) -> Worker:
 
 
 def visit(worker: Worker, kind: str, active: int, truth: data.Truth) -> float:
-    """Send the questions of one measurement to a searcher. Return the median time."""
+    """Send the questions of one measurement to a searcher. Return the median time in milliseconds."""
     most = QUESTIONS if kind in ("hot", "words") else COLD_QUESTIONS
     answer = worker.order(do=kind, documents=data.scope(active, active), most=most, seconds=SECONDS)
     times, rows = answer["ms"], answer["rows"]
@@ -104,7 +105,7 @@ def visit(worker: Worker, kind: str, active: int, truth: data.Truth) -> float:
 
 
 def kinds(peer: str) -> dict[str, str]:
-    """Return the kinds of measurements to compare with this peer: ours → peer's."""
+    """Map the kinds of measurements of our index to those of this peer, without kinds that the peer does not have."""
     return {
         kind: theirs
         for kind, theirs in KINDS.items()
@@ -143,7 +144,7 @@ def measure(names: Sequence[str], rows: int, rounds: int, folder: Path, peer_pyt
 
 
 def markdown(workers: Sequence[Worker], rows: int) -> str:
-    """Return a Markdown table with one row per searcher: p50 / p99 in ms, and the ratio to ours."""
+    """Return a Markdown table with a row per searcher: p50 / p99 in ms, and the ratio ours ÷ searcher."""
     measures = [(kind, active) for kind in KINDS for active in ACTIVE]
     heads = [f"{kind}, {active} of {data.DOCUMENTS}" for kind, active in measures]
     lines = [

@@ -1,10 +1,12 @@
-"""Count the memories that would supersede another at each threshold, in real statements and in pairs scored by people.
+"""Count, for several thresholds, the pairs of texts of which one memory would supersede the other.
 
     python -m bench.supersede DATA MODEL [--list THRESHOLD]
 
-DATA contains `sets.py` with `locomo_facts()` and `stsb(split)`; MODEL is the folder of a model. `--list` prints the pairs of
-LoCoMo statements that would be merged, for a person to read: wrong merges there decide the threshold, not the scores.
-STS-B scores: 5 means equivalent, 4 equivalent except for details, 3 equivalent except for something important.
+The pairs are statements from LoCoMo's conversations, and sentences from STS-B, whose similarity people scored. DATA
+contains `sets.py` with `locomo_facts()` and `stsb(split)`. MODEL is the folder of a model. `--list` prints the pairs of
+LoCoMo statements that would be merged, for a person to read: wrong merges among them decide the threshold, not the
+scores. An STS-B score of 5 means equivalent, 4 equivalent except for details, 3 equivalent except for something
+important.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.memory.deduplication import exact_form, may_be_duplicate
 
 THRESHOLDS = (0.80, 0.85, 0.88, 0.90, 0.91, 0.92, 0.93, 0.94, 0.96)
-Scored = tuple[float, str, str, float]  # cosine, both texts, human score
+Scored = tuple[float, str, str, float]  # the cosine, both texts, and the score that people gave
 
 
 async def vectors(folder: Path, texts: list[str]) -> dict[str, np.ndarray]:

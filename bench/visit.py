@@ -1,4 +1,4 @@
-"""Visit a server: start it empty, warm it up, run every workload and stop it. All visits are identical."""
+"""Visit a server: start it without rows, warm it up, run every workload and stop it. All visits are identical."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from targets import Target
 from workloads import Batches, Result
 
 Visit = dict[str, Result]
-IDLE = 0.03  # a server that uses fewer CPU seconds per second is idle
-REST_S = 60  # maximum wait for an idle server; then it is measured anyway
+IDLE = 0.03  # CPU seconds per second below which a server counts as idle
+REST_S = 60  # maximum time to wait until the server is idle before it is measured anyway
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The amount of work in one visit. Batches are per user."""
+    """The amount of work in one visit. `alone`, `together`, `vectors` and `warm` are numbers of batches per user."""
 
     users: int = 8
     alone: int = 300  # batches of the user who pushes alone
@@ -39,7 +39,7 @@ QUICK = Plan(alone=40, together=10, vectors=5, events=60, warm=5)
 
 @dataclass
 class Load:
-    """The rows of one visit. They are regenerated for each visit and always identical."""
+    """The rows of one visit. They are generated for each visit and are always the same."""
 
     makers: list[Maker]
     alone: dict[int, Batches]
@@ -51,7 +51,7 @@ class Load:
 
 
 def make_load(plan: Plan) -> Load:
-    """Generate the load: user 0 pushes alone, users 1 to n push concurrently, and the last user warms up the server."""
+    """Generate the load: user 0 pushes alone, the next users concurrently, and the last user warms up the server."""
     makers = [Maker(user) for user in range(plan.users + 2)]
     last = plan.users + 1
     return Load(
@@ -66,7 +66,7 @@ def make_load(plan: Plan) -> Load:
 
 
 async def rest(target: Target) -> None:
-    """Wait until the server is idle, because it may still work on earlier requests, for example index pushed rows."""
+    """Wait until the server is idle, because it may still do work for earlier requests, such as indexing rows."""
     before = cpu_seconds(target.roots())
     for _ in range(REST_S):
         await asyncio.sleep(1)
@@ -101,7 +101,7 @@ async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
 
 
 def run_visit(target: Target, plan: Plan, folder: Path) -> Visit:
-    """Run one visit. Raise Unavailable if the server does not start; all other failures are part of the results."""
+    """Run one visit. Raise Unavailable if the server does not start or cannot be prepared."""
     load = make_load(plan)
     place = Path(tempfile.mkdtemp(prefix=f"vademecum-bench-{target.name}-", dir=folder))
     try:
@@ -114,7 +114,7 @@ def run_visit(target: Target, plan: Plan, folder: Path) -> Visit:
 
 
 def _loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's event loop factory if uvloop is installed: a cheaper client leaves more CPU to the server."""
+    """Return uvloop's event loop factory if it is installed, because a faster client leaves more CPU to the server."""
     try:
         import uvloop
     except ImportError:

@@ -1,8 +1,7 @@
-"""The workloads that are measured on a server. While the clock runs, bytes are only sent and received; all responses are
-checked afterwards.
+"""The workloads that are measured on a server.
 
-A figure is valid only if nothing failed: the server must confirm each push, and the pulled rows must equal the sent rows
-in every field.
+While the clock runs, the client only sends and receives bytes. It checks all responses after the clock stops. A figure
+is valid only without failures: the server must confirm each push, and each pulled row must be equal to the sent row.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from measure import cpu_seconds, percentile
 from rows import Row
 from targets.base import Collection, Target
 
-LIMIT_S = 300.0  # a workload that takes longer has failed
-PULL_S = 1.0  # pulls from zero are repeated until this time has passed
+LIMIT_S = 300.0  # time after which a workload is stopped and counts as failed
+PULL_S = 1.0  # time for which each user repeats pulling all rows
 EVENT_S = 10.0
-PAUSE_S = 0.004  # between two live events, so that each finds an idle server
+PAUSE_S = 0.004  # pause before the next live event, so that the server is idle when it arrives
 WARM_EVENTS = 20
 
 Batches = Sequence[Sequence[Row]]
@@ -32,7 +31,7 @@ Batches = Sequence[Sequence[Row]]
 
 @dataclass
 class Result:
-    """The result of one workload in one round. `docs` counts the rows transferred while the clock ran."""
+    """The result of one workload in one round. `docs` is the number of rows that were transferred."""
 
     docs: int = 0
     bytes: int = 0
@@ -46,7 +45,7 @@ class Result:
         self.failures[why[:200]] += count
 
     def finish(self) -> Result:
-        """Compute the rates, if there are any measurements."""
+        """Compute the rates if any rows were transferred."""
         if self.docs and self.seconds:
             self.figures["docs/s"] = self.docs / self.seconds
             self.figures["MB/s"] = self.bytes / 1e6 / self.seconds
@@ -68,7 +67,7 @@ async def _clocked(result: Result, target: Target, work: Callable[[], Coroutine[
 
 
 async def push(target: Target, collection: Collection, batches: Mapping[int, Batches]) -> Result:
-    """Measure pushes: each user pushes its batches one after another over one connection, all users concurrently."""
+    """Measure pushes. All users push concurrently, each with one batch after another over one connection."""
     result = Result()
     queues = {u: [target.push(u, collection, batch) for batch in many] for u, many in batches.items()}
     answers: dict[int, list[Answer]] = {user: [] for user in batches}
@@ -100,7 +99,7 @@ async def push(target: Target, collection: Collection, batches: Mapping[int, Bat
 
 
 async def pull(target: Target, collection: Collection, limit: int, sent: Mapping[int, Batches]) -> Result:
-    """Measure pulls: each user pulls all rows from zero, repeatedly for at least `PULL_S`, all users concurrently."""
+    """Measure pulls. Each user repeatedly pulls all rows, for at least `PULL_S`, and all users pull concurrently."""
     result = Result()
     passes: dict[int, list[list[Answer]]] = {user: [] for user in sent}
     connections = {user: await Connection.open(target.port) for user in sent}
@@ -133,7 +132,7 @@ async def pull(target: Target, collection: Collection, limit: int, sent: Mapping
 
 
 def _judge(result: Result, target: Target, pages: list[Answer], wanted: dict[str, Row]) -> int:
-    """Check the pulled pages and return their number of rows. Every difference from the sent rows is a failure."""
+    """Record each difference of the pulled pages from the sent rows as a failure. Return the number of rows."""
     found: list[Row] = []
     for page in pages:
         try:
@@ -155,14 +154,14 @@ def _judge(result: Result, target: Target, pages: list[Answer], wanted: dict[str
 
 
 async def live(target: Target, user: int, batches: Batches) -> Result:
-    """Measure the delay until a subscriber receives a row. One writer pushes one row at a time."""
+    """Measure the delay until a subscriber receives a pushed row. One writer pushes one row at a time."""
     result = Result()
     raws = [(str(batch[0]["id"]).encode(), target.push(user, "episodes", batch)) for batch in batches]
     writer = await Connection.open(target.port)
     subscriber = await Stream.open(target.port)
     assert isinstance(subscriber, Stream)
     subscriber.start(target.stream(user))
-    await asyncio.sleep(0.5)  # some servers send the headers only with the first event
+    await asyncio.sleep(0.5)  # not until the headers arrive, because some servers send them with the first event
     if subscriber.opened.done() and not subscriber.opened.exception() and subscriber.opened.result() != 200:
         result.fail(f"stream answered {subscriber.opened.result()}")
     waits: list[float] = []

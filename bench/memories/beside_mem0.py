@@ -1,9 +1,10 @@
-"""Compare storing and searching memories with mem0: same statements, questions, model, threads and scripted LLM endpoint.
+"""Compare storing and searching memories with mem0. Both use the same statements, questions, model and LLM endpoint.
 
 Three operations are measured: storing a statement verbatim, storing a turn from which the language model extracts
-memories, and answering a question. Both systems run each operation in small batches, in alternating order. mem0 is called
-in its own process, our server over HTTP. mem0 stores nothing before the language model has replied. Our server stores the
-turn and responds, and extracts the memory later; the time until then is reported separately.
+memories, and searching for a question. Both systems run each operation in small batches, in alternating order. mem0 is
+called in its own process, our server over HTTP. When storing a turn, mem0 responds after the language model has
+replied. Our server responds before that and extracts the memory later; the time until the extraction is reported
+separately.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from rows import Maker
 from targets.install import python_peer
 from targets.ours import Ours
 
-NEW, AGAIN = 160, 40  # statements; every fourth is later repeated verbatim
+NEW, AGAIN = 160, 40  # number of different statements, and of those that are later repeated verbatim
 QUESTIONS = 100
 PORTION = 20
 STATEMENT, TURN, QUESTION = "a statement is remembered", "a turn is kept", "a question is answered"
 
-Ask = Callable[[Sequence[str]], Awaitable[list[float]]]  # returns the seconds of each call
+Ask = Callable[[Sequence[str]], Awaitable[list[float]]]  # calls a system once per text and returns seconds
 
 
 class Mem0:
@@ -50,7 +51,7 @@ class Mem0:
             address,
             str(MODEL),
         ]
-        # One thread per matrix product, as the server configures numpy.
+        # Compute matrix products in one thread, because the server configures numpy so.
         env = {**os.environ, "PYTHONPATH": str(ROOT / "server"), "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
@@ -80,7 +81,7 @@ class Mem0:
 
 
 class Here:
-    """A user of our server."""
+    """A user of our server, with the same operations as `Mem0`."""
 
     def __init__(self, ours: Ours, user: int, connection: Connection) -> None:
         self._ours = ours
@@ -118,7 +119,7 @@ class Here:
         return seconds
 
     async def settle(self) -> float:
-        """Wait until no language-model job is left. Return the wait in seconds."""
+        """Wait until the server has run all jobs of the language model. Return the wait in seconds."""
         start = time.perf_counter()
         while True:
             counts = (await self.call("GET", "/v1/jobs"))["counts"]
@@ -128,7 +129,7 @@ class Here:
             await asyncio.sleep(0.02)
 
     async def stored(self) -> list[str]:
-        """Return the texts of the current memories, without superseded ones."""
+        """Return the texts of all memories that are not superseded."""
         page = await self.call("GET", "/v1/sync/memories/0/pull?limit=1000")
         rows = [row for row in page["documents"] if not row["_deleted"]]
         return [row["text"] for row in rows if not row.get("supersededBy")]
@@ -136,8 +137,10 @@ class Here:
 
 @dataclass
 class Figures:
-    """The milliseconds of each call by operation, the ratios of paired batches, and notes on the stored memories and the time
-    until they are extracted."""
+    """Measurements by operation: the milliseconds of each call, and the ratio ours ÷ mem0 of each pair of batches.
+
+    `notes` are lines about the stored memories and the time until they are extracted.
+    """
 
     here: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     mem0: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -158,7 +161,7 @@ async def alternate(figures: Figures, what: str, texts: Sequence[str], here: Ask
 
 
 def statements(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the statements to store, in order, and questions about them, from the first conversation."""
+    """Return two lists from the first conversation: the statements to store, in order, and questions about them."""
     sys.path.insert(0, str(folder))
     sets = importlib.import_module("sets")
     name, facts = next(iter(sets.locomo_facts().items()))
@@ -190,7 +193,7 @@ async def _measure(
     kept, read = (Here(ours, user, connection) for user in range(2))
     for one in (kept, read):
         await one.begin()
-    peers[0].order(do="search", texts=questions[:3])  # warm up both systems
+    peers[0].order(do="search", texts=questions[:3])  # warm up mem0; the next line warms up our server
     await kept.search(questions[:3])
     await alternate(figures, STATEMENT, texts, kept.remember, peers[0].remember)
     await alternate(figures, QUESTION, questions, kept.search, peers[0].search)
@@ -214,7 +217,7 @@ async def _measure(
 
 
 def _stored(what: str, here: Sequence[str], mem0: Sequence[str], said: Sequence[str]) -> str:
-    """Describe the stored memories: their number, the duplicates, and the statements without a verbatim memory."""
+    """Return a line on the stored memories: their number, duplicates, and statements without a verbatim memory."""
     sides = [
         f"{len(rows)} memories, {len(rows) - len(set(rows))} of them twice, {len(set(said) - set(rows))} not as said"
         for rows in (here, mem0)

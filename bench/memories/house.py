@@ -1,4 +1,4 @@
-"""Configure servers for the memory benchmarks, with and without an embedding model and a scripted language model."""
+"""Configure our server for the memory benchmarks: with all background jobs of turns, or without any of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def endpoint() -> Iterator[str]:
 
 
 def with_jobs(address: str) -> Ours:
-    """Return a server that indexes and embeds every turn and extracts memory with the language model at `address`."""
+    """Return a server that indexes every turn and extracts memories with the language model at `address`."""
     ours = Ours(ROOT)
     ours.environment = {
         "VADEMECUM_MODELS": str(MODEL.parent),

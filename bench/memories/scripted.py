@@ -2,8 +2,9 @@
 
     python -m memories.scripted
 
-It prints its port and streams on request. The reply has the lists of both clients: `memories`, which our server reads, and
-`memory`, which mem0 reads. The model replies without delay, so the measured time is that of our server or of mem0.
+It prints its port and can stream its reply. A reply contains the statement twice: in `memories`, which our server
+reads, and in `memory`, which mem0 reads. The model replies without delay, so that only the time of our server or mem0
+counts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 MODEL = "scripted"
 ASKED = "Please remember this: "
 _STATEMENT = re.compile(re.escape(ASKED) + r"(.+)")
-_NEW = "## New Messages"  # the heading in mem0's prompt that separates new messages from stored memories
+_NEW = "## New Messages"  # heading in mem0's prompt after which the new messages start
 
 
 def reply(question: str) -> str:
@@ -51,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing, because the time to log each request would count."""
+        """Do not log requests, because the time for logging would be measured, too."""
 
 
 _FRAME = {"id": "scripted", "object": "chat.completion", "created": 0, "model": MODEL}

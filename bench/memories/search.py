@@ -1,13 +1,13 @@
 """Compare search in one user's long memory with plain LanceDB, using the same vectors and the same filter.
 
-The turns belong to projects. Each question is asked in one project, which has a tenth of all turns, and in all projects.
-Our time covers the whole call: embedding the question, fusing keyword and vector search, reading every hit back from the
+The turns belong to projects. Questions are asked in one project, which has a tenth of all turns, and in all projects.
+Our time covers the whole call: embedding the question, fusing keyword and vector search, reading each hit from the
 records, and weighting by age. LanceDB's time also includes embedding the question with the same model. LanceDB is
-measured twice: with vector search only, and with its default hybrid search. The vectors of the turns are generated from a
-seed, near some topics, because embedding all turns would take half an hour.
+measured twice: with vector search only, and with its default hybrid search. The vectors of the turns are generated from
+a seed and are near some topics, because embedding all turns would take half an hour.
 
-hot: the index has been searched before. cold: the first question after a start. In both cases the model is loaded and all
-files are in the page cache.
+hot: the index has been searched since the start. cold: the first question after a start. In both cases, the model is
+loaded and all files are in the page cache.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from vademecum.settings import Settings
 
 PROJECTS = 10
 SESSIONS = 100
-WORDS = 60  # words of a turn
+WORDS = 60  # number of words in a turn
 BATCH = 100
-PORTION = 1000  # rows per write to an index
-HOT = 50  # questions per round
+PORTION = 1000  # number of rows per write to an index
+HOT = 50  # number of hot questions per round
 SCOPES: dict[str, MemoryScope] = {"one project of ten": InProject("project-3"), "everything": Everything()}
 FILTERS = {"one project of ten": "project = 'project-3'", "everything": None}
 PEERS = ("meaning", "hybrid")
 
-Ask = Callable[[str, str], Awaitable[int]]  # (question, name of the scope) -> number of results
+Ask = Callable[[str, str], Awaitable[int]]  # maps a question and a scope's name to the number of hits
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The generated turns. Turn n belongs to session n % SESSIONS, and session s to project s % PROJECTS."""
+    """The generated turns. Turn n belongs to session n % SESSIONS. Session s belongs to project s % PROJECTS."""
 
     texts: list[str]
     vectors: data.Vectors
@@ -81,7 +81,7 @@ def _row(row_id: str, /, **fields: Any) -> Row:
 
 
 def load(folder: Path, turns: Turns) -> None:
-    """Store the records by pushing them, as a device does, to a server without a model."""
+    """Push the turns, as a device does, to a server without a model, so that they are stored but not indexed."""
     ours = Ours(ROOT)
     ours.start(folder, 1)
     try:
@@ -111,7 +111,7 @@ async def _push(ours: Ours, turns: Turns) -> None:
 
 
 async def index(services: Services, user_id: str, turns: Turns) -> None:
-    """Write the index that the background jobs would build from the records, but with the generated vectors."""
+    """Write the index with the generated vectors. Background jobs would compute vectors from the records."""
     async with services.users.open(user_id) as store:
         at = store.epoch, store.seq
     for begin in range(0, len(turns.texts), PORTION):
@@ -142,7 +142,7 @@ def build_lance(folder: Path, turns: Turns) -> None:
 
 
 class Lance:
-    """LanceDB, used as its own guide does."""
+    """LanceDB, used as its own guide shows."""
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._folder = folder
@@ -172,7 +172,7 @@ class Lance:
 
 @dataclass
 class Figures:
-    """The milliseconds of each question, by (system, hot or cold, scope), and the ratio ours ÷ peer of each round."""
+    """The milliseconds of each question and the ratio ours ÷ peer of each round, by system, hot or cold, and scope."""
 
     times: dict[tuple[str, str, str], list[float]]
     ratios: dict[tuple[str, str, str], list[float]]
@@ -222,7 +222,7 @@ def _ours(services: Services, user_id: str) -> Ask:
 async def _round(
     figures: Figures, asks: dict[str, Ask], lance: Lance, scope: str, questions: Any, number: int
 ) -> None:
-    """Run one round in a scope. Our first question since the start is cold; for cold questions LanceDB is reopened."""
+    """Run one round in a scope. Cold questions are the first since our server started or LanceDB was reopened."""
     first = scope == list(SCOPES)[number % 2]
     for kind in ("cold", "hot") if first else ("hot",):
         medians = {}

@@ -1,5 +1,7 @@
-"""Run the server without background jobs for turns: without a recall index no vectors are computed, and without an
-assistant no memory is extracted."""
+"""Run the server without background jobs for turns.
+
+Turns are not indexed, so no vectors are computed. There is no assistant, so no memories are extracted.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Measure the latency of storing a turn, with all background jobs on and with all of them off.
 
-In a visit, a new server is started and warmed up, and one person writes to it over one connection: one turn per second
-(more than people write), three, and ten (a program that imports its history). The pauses vary randomly by ±50 %,
-equally in all visits, because people are not regular and the jobs have delays of whole seconds. Visits with and without
-jobs alternate. The percentiles cover the turns of all visits together, because the p99 of a single visit may reflect one
-slow disk access.
+In each visit, a new server is started and warmed up, and one person writes to it over one connection at three paces:
+one turn per second (more than people write), three, and ten (a program that imports its history). The pauses vary by
+±50 %, because people are not regular and the jobs have delays of whole seconds. All visits have the same random pauses.
+Visits with and without jobs alternate. The percentiles cover the turns of all visits together, because the p99 of a
+single visit may reflect one slow disk access.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from rows import Maker
 from targets.ours import Ours
 
 WARM = 5
-SETTLE_S = 4.0  # less than the keep-alive timeout of the server
-PACES = {"one a second": 1.0, "3 a second": 1 / 3, "10 a second": 0.1}  # seconds between two turns
-LEAST = 30  # minimum number of turns per visit and pace
+SETTLE_S = 4.0  # pause after warming up, below the server's keep-alive timeout, so that the connection stays open
+PACES = {"one a second": 1.0, "3 a second": 1 / 3, "10 a second": 0.1}  # mean number of seconds between two turns
+TURNS_MIN = 30  # minimum number of turns per visit and pace
 
 
 @dataclass
 class Times:
-    """The latencies of each visit in milliseconds, by pace."""
+    """The latencies in milliseconds. `visits` maps each pace to the latencies of each visit."""
 
     visits: dict[str, list[list[float]]] = field(default_factory=lambda: {pace: [] for pace in PACES})
 
 
 def turns(maker: Maker, count: int) -> list[bytes]:
-    """Return the bodies of `count` turns of about 1 KB, each with a statement to remember."""
+    """Return the request bodies of `count` turns of about 1 KB. Each turn contains a statement to remember."""
     found = []
     for number in range(count):
         row = maker.episode()
@@ -57,7 +57,7 @@ async def visit(ours: Ours, seconds: float) -> dict[str, list[float]]:
     await ours.prepare_sessions([maker])
     found = {}
     for pace, pause in PACES.items():
-        count = WARM + max(LEAST, round(seconds / pause))
+        count = WARM + max(TURNS_MIN, round(seconds / pause))
         asked = [request("POST", "/v1/episodes", ours.headers(0), body) for body in turns(maker, count)]
         connection = await Connection.open(ours.port)
         await _written(connection, asked[:WARM], [0.02] * WARM)
@@ -70,7 +70,7 @@ async def visit(ours: Ours, seconds: float) -> dict[str, list[float]]:
 
 
 async def _written(connection: Connection, asked: Sequence[bytes], pauses: Sequence[float]) -> list[float]:
-    """Send each request when it is due, or as soon as the previous one is answered. Return the latencies in ms."""
+    """Send each request when it is due, or once the previous response has arrived. Return latencies in ms."""
     times: list[float] = []
     due = time.perf_counter()
     for raw, pause in zip(asked, pauses, strict=True):

@@ -1,11 +1,11 @@
-"""Run mem0 in its own process. It reads lines of JSON and answers each with a line that has the seconds mem0 itself took.
+"""Run mem0 in its own process. Read lines of JSON, and print for each a line with the seconds that mem0 took.
 
     python mem0_worker.py FOLDER ENDPOINT MODEL
 
 Input: {"do": "add", "texts": [...], "infer": true}, {"do": "search", "texts": [...]} or {"do": "stored"}. mem0 uses its
-default store, local Qdrant. An adapter gives mem0 our model, so that both sides embed with the same weights and threads.
-The models of spaCy and fastembed, which mem0 downloads from hubs, are not installed. As in its plain package, mem0 works
-without them and so searches neither by keyword nor by entity.
+default store, local Qdrant. An adapter gives mem0 our model, so that both systems embed with the same weights and
+threads. The models of spaCy and fastembed, which mem0 would download from hubs, are not installed. Without them, as
+after a plain installation of its package, mem0 searches neither by keyword nor by entity.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def timed(memory: Any, order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    # Libraries may print to stdout, so the responses go to a duplicate of the original stdout.
+    # Send what libraries print to stderr, and the responses to a duplicate of the original stdout.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     memory = opened(folder, sys.argv[2], Path(sys.argv[3]))

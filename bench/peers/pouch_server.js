@@ -1,7 +1,7 @@
 'use strict';
 /**
  * express-pouchdb on leveldb, started by bench/targets/pouch.py. Arguments: port, database folder.
- * The mode is the package's default: accounts, validation and a log.
+ * The mode is the package's default, in which it has accounts, validates rows and writes a log.
  */
 const { createRequire } = require('node:module');
 const path = require('node:path');

@@ -1,11 +1,11 @@
 'use strict';
 /**
- * rxdb-server on its memory storage, started by bench/targets/rxdb.py; used as an installed package only.
+ * rxdb-server on RxDB's memory storage, started by bench/targets/rxdb.py. It is used only as an installed package.
  * Arguments: port, number of users, mode.
- * There is no schema validation, and the body limit is above the default 100 kB.
+ * Rows are not validated, and the limit for bodies is above the default of 100 kB.
  * Mode bare: one collection per user (at most 16) and no accounts, which is the fastest configuration.
- * Mode shared: one collection for all and no accounts. All users see all rows, so only pushes are comparable.
- * Mode accounts: one collection for all. Each user sees and writes only their own rows.
+ * Mode shared: one collection for all users and no accounts. All users see all rows, so pulls are not comparable.
+ * Mode accounts: one collection for all users. Each user sees and writes only their own rows.
  */
 const { createRequire } = require('node:module');
 

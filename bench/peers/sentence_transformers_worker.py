@@ -1,7 +1,7 @@
-"""Run sentence-transformers in its own process. It reads lines of JSON and answers each with the vectors and the seconds.
+"""Run sentence-transformers in its own process. Read lines of JSON, and print for each the vectors and the seconds.
 
-Input: {"texts": [...], "batch": 32}. The first line of output means that the model is loaded and contains the versions of
-the libraries.
+Input: {"texts": [...], "batch": 32}. The first line of output contains the versions of the libraries. It is printed
+once the model is loaded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of a searcher. A searcher returns row numbers; the worker measures the time."""
+"""The interface of a searcher. A searcher returns row numbers. The worker measures the time that it takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from searchers.data import Library, Vectors
 
 
 class Searcher(ABC):
-    """A searcher with one library in one folder. Hits include the text of the passage, because real searches need it."""
+    """A searcher of one library in one folder. It must also read the texts of the hits, because real searches do."""
 
     name: ClassVar[str]
 
@@ -21,18 +21,18 @@ class Searcher(ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Write all rows to the folder, as a well-written program would, then close the searcher."""
+        """Write all rows to the folder, as a well-written program would. Close the searcher."""
 
     @abstractmethod
     def open(self) -> None:
-        """Open the folder. Reads in this method and at the first question both count towards the cold time."""
+        """Open the folder. What this method and the first question read counts toward the cold time."""
 
     @abstractmethod
     def near(self, vector: Vectors, documents: Sequence[int], k: int) -> list[int]:
-        """Return the k rows of these documents with the nearest vectors, by cosine."""
+        """Return the k rows of these documents whose vectors are nearest to `vector` by cosine."""
 
     def words(self, question: str, documents: Sequence[int], k: int) -> list[int]:
-        """Return the k best rows of these documents for a keyword search that matches any word of the question."""
+        """Return the k best rows of these documents for a keyword search for any word of the question."""
         raise NotImplementedError(f"{self.name} is not asked for words")
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""Generate one user's library from a seed: chunks of 100 documents, each vector near one of its document's few topics.
+"""Generate one user's library from a seed: chunks of 100 documents with vectors near the topics of their document.
 
-Real embeddings form clusters, and the chunks of a document are near each other. With uniformly random vectors, every
-approximate index would look worse than it is, and every filter easier.
+Real embeddings form clusters, and the chunks of a document are near each other. Uniformly random vectors would make
+approximate indexes look worse, and filters easier, than they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOISE = 0.8
 VOCABULARY = 20_000
 WORDS = 120
 K = 10
-TIE = 1e-6  # smaller differences are below the precision of float32 cosines
+TIE = 1e-6  # cosines with a smaller difference are ties, because float32 is not more precise
 
 Vectors = NDArray[np.float32]
 
@@ -53,7 +53,7 @@ class Library:
 
 
 def make(rows: int, questions: int, seed: int) -> Library:
-    """Generate a library. Each question is the vector of a chunk with a little noise, and three words of the chunk."""
+    """Generate a library. A question has the vector of a chunk with some noise, and three words of the chunk."""
     rng = np.random.default_rng(seed)
     per_document = rows // DOCUMENTS
     topics = _directions(rng, TOPICS)
@@ -75,7 +75,7 @@ def scope(active: int, seed: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Truth:
-    """The exact cosines of every question with every row, in float64; minus infinity outside the scope."""
+    """The cosines of every question with every row in float64. Rows outside the scope have minus infinity."""
 
     scores: NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class Truth:
         return cls(np.where(scope, scores, -np.inf))
 
     def recall(self, found: Sequence[Sequence[int]]) -> float:
-        """Return the recall of the K best rows of each question. A row that ties with the K-th best counts as correct."""
+        """Return the recall of the K best rows, over all questions. Rows that tie with the K-th best are correct."""
         right = 0
         for scores, rows in zip(self.scores, found, strict=False):
             last = np.partition(scores, -K)[-K]

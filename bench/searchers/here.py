@@ -12,11 +12,11 @@ from searchers.data import DIMS, DOCUMENTS, Vectors
 from vademecum.engines.lance import Block, Chunk, MatrixCache, VectorIndex
 from vademecum.model.schema.collections import BLOCK_CHUNKS
 
-PAGE = 50  # blocks per write of the indexer
+PAGE = 50  # number of blocks that the indexer writes at once
 
 
 class Numpy(Searcher):
-    """The lower bound: one product with a matrix in memory, then the top rows within a mask."""
+    """Brute force, the lower bound: one product with a matrix in memory, then the best of the active rows."""
 
     name: ClassVar[str] = "numpy"
     _vectors: Vectors
@@ -83,7 +83,7 @@ class Ours(Searcher):
         self._index.close()
 
     def evict(self) -> bool:
-        """Cache another user's rows, as large as the whole cache, and drop them."""
+        """Fill the whole cache with an entry of another user, which evicts the library, and drop this entry."""
         self._cache.put(self, None, self._cache.max_bytes)
         self._cache.drop(self)
         return True

@@ -1,7 +1,7 @@
-"""Searchers in the peers' environment, each configured as documented, and in its favor where there is a choice.
+"""Searchers in the peers' environment. Each is configured as its documentation shows, and otherwise in its favor.
 
-None sends telemetry: it is disabled for Chroma (`worker_environment`), whose pinned version sends none anyway. Qdrant's
-client in local mode and sqlite-vec have no telemetry.
+None of them sends telemetry: Chroma's is disabled (here and by `ENVIRONMENT` in bench/search.py). Qdrant's client in
+local mode and sqlite-vec have no telemetry.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from searchers.base import Searcher
 from searchers.data import DIMS, Vectors
 
-PORTION = 1000  # rows per write
+PORTION = 1000  # number of rows per write
 
 
 class Chroma(Searcher):
@@ -110,7 +110,7 @@ class Qdrant(Searcher):
 
 
 class SqliteVec(Searcher):
-    """sqlite-vec with a vec0 table that has the document in a metadata column."""
+    """sqlite-vec with a vec0 table. Its metadata column with the document filters the rows."""
 
     name: ClassVar[str] = "sqlite-vec"
     table: ClassVar[str] = (
@@ -152,7 +152,7 @@ class SqliteVec(Searcher):
 
 
 class SqliteVecPlain(SqliteVec):
-    """An ordinary table with an index on the document. sqlite-vec computes the distance of each active row."""
+    """sqlite-vec with an ordinary table and an index on the document. It computes the distance of each active row."""
 
     name: ClassVar[str] = "sqlite-vec, plain table"
     table: ClassVar[str] = (
@@ -167,7 +167,7 @@ class SqliteVecPlain(SqliteVec):
 
 
 class SqliteWords(SqliteVec):
-    """SQLite's full-text search, FTS5, ranked by its BM25."""
+    """SQLite's full-text search FTS5, with its own BM25 ranking."""
 
     name: ClassVar[str] = "SQLite FTS5"
     table: ClassVar[str] = "CREATE VIRTUAL TABLE chunks USING fts5(text, document UNINDEXED)"

@@ -1,7 +1,7 @@
-"""Run one searcher in one process. It reads a command as a line of JSON and answers with a line of JSON.
+"""Run one searcher in one process. Read commands as lines of JSON, and print a line of JSON for each.
 
-Commands: {"do": "build"} and {"do": "hot" | "cold" | "evicted" | "words", "documents": [...], "most": n, "seconds": s}. The
-answer to the second form has, for each question, the time in ms and the rows found.
+Commands: {"do": "build"} and {"do": "hot" | "cold" | "evicted" | "words", "documents": [...], "most": n, "seconds": s}.
+The response to the second form has, for each question, the time in ms and the rows found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from searchers.base import Searcher
 from searchers.data import K, Library
 
 WARM_UP = 3
-LEAST = 3  # minimum number of questions, even for a slow searcher
+QUESTIONS_MIN = 3  # number of questions after which the time limit applies
 
 
 def searcher(name: str, folder: Path, library: Library) -> Searcher:
@@ -41,10 +41,10 @@ def build(one: Searcher) -> dict[str, Any]:
 
 
 def visit(one: Searcher, order: dict[str, Any]) -> dict[str, Any]:
-    """Measure the questions of one command. The searcher is opened and warmed up first.
+    """Open the searcher, warm it up, and measure the questions of one command.
 
-    evicted: the library is evicted from memory before each question. cold: the searcher is reopened for each question, and
-    the time includes opening. All files are in the page cache.
+    evicted: the library is evicted from memory before each question. cold: the searcher is reopened for each question,
+    and the time includes opening. All files are in the page cache.
     """
     kind, documents = order["do"], order["documents"]
     ask: Callable[..., list[int]] = one.words if kind == "words" else one.near
@@ -82,7 +82,7 @@ def _times(
     found: list[list[int]] = []
     until = time.perf_counter() + seconds
     for ask in asks:
-        if len(times) >= LEAST and time.perf_counter() > until:
+        if len(times) >= QUESTIONS_MIN and time.perf_counter() > until:
             break
         before()
         start = time.perf_counter()
@@ -93,7 +93,7 @@ def _times(
 
 def main() -> None:
     name, library, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    # Libraries may print to stdout, so the responses go to a duplicate of the original stdout.
+    # Send what libraries print to stderr, and the responses to a duplicate of the original stdout.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The servers to measure. Each is driven through its own public protocol and configured in its favor."""
+"""The servers to measure. Each is driven over its own public protocol and configured in its favor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a server to measure. A target builds requests and checks responses; the workloads measure the time."""
+"""The interface of a server to measure. Targets build requests and check responses. Workloads measure the time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STOP_S = 20.0
 
 
 class Unavailable(Exception):
-    """The server cannot run on this machine. The message says what to do."""
+    """Raised if a server cannot run on this machine. The message says why."""
 
 
 class Target(ABC):
     name: ClassVar[str]
     durability: ClassVar[str]
-    pulls: ClassVar[bool] = True  # False if a user sees the rows of other users, so pulls are not comparable
+    pulls: ClassVar[bool] = True  # False if each user pulls the rows of all users, which is not comparable
 
     def __init__(self, root: Path) -> None:
         """Create the target. `root` is the folder of the checkout."""
@@ -37,15 +37,15 @@ class Target(ABC):
 
     @abstractmethod
     def install(self) -> None:
-        """Install the server unless it is installed. Raises Unavailable."""
+        """Install the server unless it is installed. Raise Unavailable if that is not possible."""
 
     @abstractmethod
     def start(self, folder: Path, users: int) -> None:
-        """Start the server without data for `users` users, storing data under `folder`. Return when it accepts requests."""
+        """Start the server with `users` users and no rows, with its data in `folder`. Return when it is ready."""
 
     @abstractmethod
     async def prepare(self, makers: Sequence[Maker], blocks: int) -> None:
-        """Create what the rows require: databases, sessions, and the document of the first user's vector blocks."""
+        """Create what the rows require, such as databases, sessions and the document of the first user's blocks."""
 
     @abstractmethod
     def push(self, user: int, collection: Collection, batch: Sequence[Row]) -> bytes:
@@ -53,15 +53,15 @@ class Target(ABC):
 
     @abstractmethod
     def push_faults(self, answer: Answer, count: int) -> list[str]:
-        """Return the reasons why this response does not confirm all `count` rows; empty if it does."""
+        """Return the reasons why this response does not confirm all `count` rows. An empty list means that it does."""
 
     @abstractmethod
     def pull(self, user: int, collection: Collection, limit: int, last: Answer | None) -> bytes | None:
-        """Return the request for the first page or, if `last` is given, for the page after it; None after the last page."""
+        """Return the request for the first page, or for the page after the response `last`. None: there is none."""
 
     @abstractmethod
     def rows(self, answer: Answer) -> list[Row]:
-        """Return the rows of a page as they were pushed, without the server's own fields. Raise if the page is invalid."""
+        """Return the rows of a page without fields that the server added. Raise an error if the page is invalid."""
 
     def stream(self, user: int) -> bytes:
         """Return the request for the live stream of the user's episodes."""
@@ -72,7 +72,7 @@ class Target(ABC):
         return [process.pid for process in self.processes]
 
     def spawn(self, command: Sequence[str], folder: Path, **env: str) -> None:
-        """Start a process of this server. Write its output to a file beside its data."""
+        """Start a process of this server. Its output is written to a file in `folder`."""
         self._log = folder / f"{self.name}-{len(self.processes)}.log"
         with self._log.open("wb") as log:
             self.processes.append(

@@ -1,4 +1,4 @@
-"""Install the peers that bench/peers/ pins into bench/.peers/, which is not committed."""
+"""Install the peers into bench/.peers/, which is not committed. bench/peers/ pins their versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from targets.base import Unavailable, run
 
 
 def _once(folder: Path, locks: list[Path], install: Callable[[], None]) -> Path:
-    """Call `install` unless it has completed with these lock files before. Return `folder`."""
+    """Call `install` unless it has already completed for the same lock files. Return `folder`."""
     digest = hashlib.sha256(b"".join(lock.read_bytes() for lock in locks)).hexdigest()
     marker = folder / ".installed"
     if not marker.is_file() or marker.read_text() != digest:
@@ -34,16 +34,16 @@ def node_peers(root: Path) -> Path:
     def install() -> None:
         for lock in locks:
             shutil.copy(lock, folder)
-        # No install scripts are needed: the package of leveldown contains its binary.
+        # Without install scripts, which are not needed: the package of leveldown contains its binary.
         run(["npm", "ci", "--ignore-scripts", "--omit=dev", "--omit=optional", "--no-audit"], cwd=folder)
 
     return _once(folder, locks, install)
 
 
 def python_peer(root: Path, requirements: str) -> Path:
-    """Install requirements from bench/peers/ into their own virtual environment. Return its Python.
+    """Install requirements from bench/peers/ into a separate virtual environment. Return the path of its Python.
 
-    `search.lock` pins hashes. The .txt files pin versions only: torch has a different wheel for each machine.
+    `search.lock` pins hashes. The .txt files pin only versions, because torch has a different wheel for each machine.
     """
     pins = root / "bench" / "peers" / requirements
     folder = root / "bench" / ".peers" / pins.stem

@@ -1,4 +1,4 @@
-"""Vademecum, started as a user would: `vademecum serve`, one API token per user, durable (fsync at every commit).
+"""Vademecum, run as a user would run it: with `vademecum serve`, one API token per user, and fsync at every commit.
 
 The server has no embedding model. Otherwise it would treat the pushed vectors as those of another model and recompute
 them during the measurement.
@@ -23,7 +23,7 @@ from targets.base import Collection, Unavailable, free_port, must, run
 from targets.wire import RxWire, push_body
 
 COMMAND = "VADEMECUM_COMMAND"
-# The benchmark sends more requests than the default rate limits allow.
+# Very high rate limits, because the benchmark sends more requests than the default limits allow.
 RATES = json.dumps(
     dict.fromkeys(["sign_in", "push", "write", "read", "upload", "search", "answer"], 100_000_000)
 )
@@ -62,7 +62,7 @@ class Ours(RxWire):
             **{"VADEMECUM_MODELS": str(folder / "no-models"), "VADEMECUM_RATES": RATES, **self.environment},
         )
         self.wait_for_port()
-        while not (data / "server.json").exists():  # written a moment after the port opens
+        while not (data / "server.json").exists():  # the server writes this file after it opens the port
             time.sleep(0.01)
 
     def add_user(self, data: Path, email: str) -> str:
@@ -71,7 +71,7 @@ class Ours(RxWire):
         return run([*self.command, "token", "create", email, "--data", str(data)]).strip()
 
     async def add_users(self, data: Path, emails: Sequence[str]) -> list[str]:
-        """Create several accounts through the running server's routes for local commands. Return their API tokens."""
+        """Create accounts through the running server, with its secret for local commands. Return their API tokens."""
         secret = json.loads((data / "server.json").read_text())["secret"]
         tokens = []
         for email in emails:
@@ -87,7 +87,7 @@ class Ours(RxWire):
         return tokens
 
     def _accounts(self, users: int) -> Path:
-        """Return a data folder with at least `users` accounts and no rows. It is created once and copied for every round."""
+        """Return a data folder with at least `users` accounts and no rows. It is created once; callers copy it."""
         if self._template is None or len(self.tokens) < users:
             self._template = tempfile.TemporaryDirectory(prefix="vademecum-bench-accounts-")
             data = Path(self._template.name) / "data"

@@ -1,4 +1,4 @@
-"""express-pouchdb on leveldb: the CouchDB protocol with one database per user and collection, on disk, without fsync."""
+"""express-pouchdb on leveldb: the CouchDB protocol, one database per user and collection, on disk without fsync."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _bulk = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class Pouch(Target):
-    """express-pouchdb with its default options. Like Vademecum it has accounts, validates rows and logs requests."""
+    """express-pouchdb with its default options. Like Vademecum, it has accounts, validates rows and logs requests."""
 
     name = "express-pouchdb"
     durability = "disk, no fsync"

@@ -1,4 +1,4 @@
-"""rxdb-server on RxDB's memory storage, which stores nothing on disk.
+"""rxdb-server on RxDB's memory storage, which does not write to disk.
 
 rxdb-server has the SSPL license: it is only installed as a peer, and none of its code is in this repository.
 """
@@ -39,7 +39,7 @@ class RxdbServer(RxWire):
         self.wait_for_port()
 
     async def prepare(self, makers: Sequence[Maker], blocks: int) -> None:
-        """Do nothing: the collections exist since the start, and the server does not check parents."""
+        """Do nothing: the server creates the collections when it starts, and accepts rows without their parents."""
 
     def base(self, user: int, collection: Collection) -> str:
         return f"/episodes{user}/0" if collection == "episodes" else "/vectors/0"
@@ -57,7 +57,7 @@ class RxdbServerShared(RxdbServer):
 
 
 class RxdbServerAccounts(RxdbServerShared):
-    """rxdb-server for many users: one collection of rows with an owner. Each user sees only their own rows."""
+    """rxdb-server for many users: one collection whose rows have an owner. Each user sees only their own rows."""
 
     name = "rxdb-server-accounts"
     pulls = True

@@ -1,4 +1,4 @@
-"""The protocol that our server and rxdb-server share: pull, push and pullStream below `/{name}/{version}`."""
+"""The protocol of our server and rxdb-server, with the routes pull, push and pullStream of each collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Checkpoint(msgspec.Struct):
 
 
 class Page(msgspec.Struct):
-    """A page of rows. `documents` are not decoded, because only their number is needed while the clock runs."""
+    """A page of rows. The rows are not decoded, because only their number is needed while the clock runs."""
 
     documents: list[msgspec.Raw]
     checkpoint: Checkpoint

@@ -68,7 +68,7 @@ export function ago(at: string, now = Date.now()): string {
 /** Return an age such as "3 weeks ago", in the largest unit of which at least two have passed, or in days. */
 export function since(at: string, now: number): string {
   const days = Math.max(0, daysBetween(Date.parse(at), now));
-  if (Number.isNaN(days)) return at; // an invalid date: older versions could store one, because they did not check dates
+  if (Number.isNaN(days)) return at; // an invalid date, which older versions could store
   const [unit, length] = SPANS.find(([, length]) => days >= 2 * length) ?? (["day", 1] as const);
   return relative(-Math.floor(days / length), unit);
 }
