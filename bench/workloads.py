@@ -161,7 +161,8 @@ async def live(target: Target, user: int, batches: Batches) -> Result:
     subscriber = await Stream.open(target.port)
     assert isinstance(subscriber, Stream)
     subscriber.start(target.stream(user))
-    await asyncio.sleep(0.5)  # not until the headers arrive, because some servers send them with the first event
+    # Wait for a fixed time and not for the headers, because some servers send them with the first event.
+    await asyncio.sleep(0.5)
     if subscriber.opened.done() and not subscriber.opened.exception() and subscriber.opened.result() != 200:
         result.fail(f"stream answered {subscriber.opened.result()}")
     waits: list[float] = []

@@ -29,8 +29,8 @@ from rows import Maker
 from targets.ours import Ours
 
 WARM = 5
-SETTLE_S = 4.0  # pause after warming up, below the server's keep-alive timeout, so that the connection stays open
-PACES = {"one a second": 1.0, "3 a second": 1 / 3, "10 a second": 0.1}  # mean number of seconds between two turns
+SETTLE_S = 4.0  # pause after warming up, shorter than the keep-alive timeout of the server
+PACES = {"one a second": 1.0, "3 a second": 1 / 3, "10 a second": 0.1}  # mean seconds between two turns
 TURNS_MIN = 30  # minimum number of turns per visit and pace
 
 
