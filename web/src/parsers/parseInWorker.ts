@@ -39,7 +39,8 @@ export async function parseInWorker(
     else if (data.kind === "parsed") resolve(data.parsed);
     else if (data.kind === "failed") reject(new Unreadable(data.code)); // other kinds are messages of pdf.js
   });
-  // Before the first message, the worker could not be loaded. After it, the worker crashed, usually for lack of memory.
+  // An error before the first message means that the worker could not be loaded. A later error means that it crashed,
+  // usually because memory was exhausted.
   worker.addEventListener("error", () => reject(new Unreadable(started ? "PARSE_MEMORY" : "NEEDS_SERVER")));
   try {
     worker.postMessage({ name, bytes } satisfies Request, [bytes]);

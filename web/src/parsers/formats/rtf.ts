@@ -122,7 +122,7 @@ class Reader {
   #state: State = { fallbackLength: 1, isSkipped: false, hiddenBy: new Set(), isLine: false, font: "" };
   #encoding = "windows-1252";
   #bytes: number[] = []; // collected until a token of another kind, because a character may have several bytes
-  #skipCount = 0; // characters of a fallback that are still to be skipped
+  #skipCount = 0; // number of characters of a fallback that must still be skipped
 
   constructor(source: string) {
     this.#source = source;
@@ -221,7 +221,7 @@ function codePage(number: string): string {
   try {
     return new TextDecoder(name).encoding;
   } catch (error) {
-    if (error instanceof RangeError) return "windows-1252"; // an unknown code page
+    if (error instanceof RangeError) return "windows-1252"; // the default for an unknown code page
     throw error;
   }
 }

@@ -13,7 +13,7 @@ export function EmptyConversation({ sessionId }: { sessionId: string }) {
   // Until its first sync, a new device has no documents even if the account has some.
   const isNewUser = useSync()?.syncedAt && documents?.length === 0;
   return (
-    // Without space above on a phone, where it would move the sample document off the screen.
+    // On a phone, omit the space above, which would move the sample document off the screen.
     <Stack pt={isNewUser ? { base: 0, sm: "20dvh" } : "20dvh"} gap="xs">
       <Title order={2}>{t("chat.emptyTitle")}</Title>
       {isNewUser ? (
