@@ -52,7 +52,9 @@ def arguments() -> argparse.Namespace:
         default=",".join(TARGETS),
         help=f"servers; the first is compared with each of the following (default {','.join(TARGETS)})",
     )
-    parser.add_argument("--users", type=int, default=8, help="users who push and pull concurrently (default 8)")
+    parser.add_argument(
+        "--users", type=int, default=8, help="users who push and pull concurrently (default 8)"
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     parser.add_argument(
         "--out", type=Path, default=ROOT / "bench" / "results.json", help="the figures as JSON"

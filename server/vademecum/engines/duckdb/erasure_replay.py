@@ -78,7 +78,10 @@ def replay_erasures(tx: Transaction, lines: list[LedgerLine], places: Mapping[st
     """
     # Remember the restored seq of each row, because deleting a row gives a new seq to the rows that refer to it.
     restored_seqs = {
-        key: head.seq for deleted in (False, True) for key in tx.keys(deleted=deleted) if (head := tx.head(key))
+        key: head.seq
+        for deleted in (False, True)
+        for key in tx.keys(deleted=deleted)
+        if (head := tx.head(key))
     }
     line_of = newest(lines)
     forgetting = line_of.pop("", None)

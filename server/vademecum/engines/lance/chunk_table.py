@@ -161,7 +161,10 @@ class ChunkTable:
             lengths = row_lengths(entries, row_of, batch.num_rows)
             is_wanted = np.isin(entries["term"], keys)
             parts.append(
-                (Postings.build(entries[is_wanted], row_of[is_wanted], lengths), np.ones(len(lengths), np.bool_))
+                (
+                    Postings.build(entries[is_wanted], row_of[is_wanted], lengths),
+                    np.ones(len(lengths), np.bool_),
+                )
             )
             places.append(batch.select([*_PLACE, "chunk_id"]))
         found: list[tuple[float, tuple[Any, ...]]] = []
