@@ -56,7 +56,7 @@ test("signing in again syncs waiting changes", async () => {
 
 const UTF_32 = "fffe00004100000042000000"; // only the server can decode it
 
-test("an offline export imports into another account", async () => {
+test("an export made offline can be imported into another account", async () => {
   const names = ["documents", "vectorEmbeddings", "sessions", "facts"] as const;
   const withoutMeta = ({ _meta, _rev, _attachments, userId, ...row }: any) => row;
   const all = async () => Promise.all(names.map(async (name) => (await device.rows(name)).map(withoutMeta)));
@@ -118,7 +118,7 @@ test("an offline export imports into another account", async () => {
   expect(repeated).toEqual({ added: 0, existing: before.flat().length, leftOut: 0 });
 });
 
-test("an invalid import changes nothing", async () => {
+test("an invalid import changes no row", async () => {
   const before = (await device.rows("facts")).length;
   await expect(importZip(device, strToU8("no ZIP"))).rejects.toThrow("NOT_AN_EXPORT");
   const lines = [
@@ -146,7 +146,7 @@ async function databases(): Promise<string> {
   return device.page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name).join());
 }
 
-test("two accounts on one device never mix", async () => {
+test("rows of two accounts on one device never mix", async () => {
   await device.call("addFact", "secret", "canary of Bob");
   await device.untilStatusIs("synced");
   await signOut(device, "Keep the data on this device");
@@ -170,7 +170,7 @@ test("two accounts on one device never mix", async () => {
   );
 });
 
-test("usage appears when the server is back", async () => {
+test("the account's usage appears when the server responds again", async () => {
   await device.clickLink("Memory");
   await device.setOffline(true);
   await device.call("syncNow");
@@ -241,7 +241,7 @@ test("forget everything shows a receipt and clears the device", async () => {
   expect(await harness.liveRows(ada, "facts")).toEqual([]);
 });
 
-test("deleting local data waits for another tab", async () => {
+test("deleting local data waits until another tab releases the account", async () => {
   const holder = await holdAccount(ada);
   await startSignOut(device, "Delete the data on this device");
   const dialog = device.page.getByRole("dialog");

@@ -19,7 +19,7 @@ async function held(): Promise<Page> {
   return other;
 }
 
-test("the receipt is shown while another tab is open", async () => {
+test("the forget receipt is shown although another tab is open", async () => {
   const other = await held();
   const { page, user } = device;
   await page.goto(`${harness.url}/memory`);
@@ -35,7 +35,7 @@ test("the receipt is shown while another tab is open", async () => {
   expect(await harness.liveRows(user, "facts")).toEqual([]);
 });
 
-test("signing out ends at the sign-in page", async () => {
+test("signing out although another tab is open ends at the sign-in page", async () => {
   await held();
   const { page } = device;
   await page.goto(`${harness.url}/settings`);

@@ -198,7 +198,7 @@ test("a late search response still shows its results", async () => {
   await expect.poll(() => days.count()).toBe(2);
 });
 
-test("deleting a step asks and keeps the focus", async () => {
+test("deleting a step asks first and keeps the focus nearby", async () => {
   const asking = button("Delete: make test");
   await asking.click();
   const dialog = page.getByRole("dialog", { name: "Delete this step?" });
@@ -232,7 +232,7 @@ test("more steps load on request", async () => {
   expect(await button("Show more").count()).toBe(0);
 });
 
-test("agent activity explains empty and offline states", async () => {
+test("the agent activity page explains empty and offline states", async () => {
   await device.navigate("/projects/p-flat/agents");
   await page.getByText("No agent has worked in this project yet.").waitFor();
   await expectFit(page);

@@ -21,7 +21,7 @@ beforeAll(async () => {
   device.page.setDefaultTimeout(60_000);
 });
 
-test("an immediate question is answered from the file", async () => {
+test("a question asked during an upload is answered from the file", async () => {
   const { page } = device;
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await device.ask("How much is the rent?");
@@ -45,7 +45,7 @@ test("waiting for a file can be skipped", async () => {
   expect(uploads.find(({ name }) => name === "logbook.txt")!.stage).not.toBe("done"); // the answer did not wait for it
 });
 
-test("a reopened page answers the waiting question", async () => {
+test("a reopened page answers the question that waits for a file", async () => {
   const { page } = device;
   await page.getByRole("link", { name: "New chat" }).first().click();
   await device.drop("voyage.txt", LOGBOOK.replaceAll("ferry", "barge"));
@@ -64,7 +64,7 @@ test("a reopened page answers the waiting question", async () => {
 test.each([
   ["the delete has arrived", true],
   ["the delete may not have arrived", false],
-])("an upload outlives its deleted chat: %s", async (_, isKnown) => {
+])("an uploaded file is kept although its chat was deleted: %s", async (_, isKnown) => {
   const device = await Device.of(await harness.user());
   const { page, user } = device;
   const sessions = async () => (await device.rows("sessions")).length;

@@ -34,17 +34,17 @@ async function turnOf(question: string) {
   return (await device.rows("episodes", { selector: { id } }))[0]!;
 }
 
-test("a question is answered before the first sync", async () => {
+test("the assistant answers a question before the first sync", async () => {
   await opened(["**/v1/sync/**"]);
   expect(await turnOf("How much is the rent?")).toMatchObject({ model: "scripted" });
 });
 
-test("an unknown assistant state does not delay answers", async () => {
+test("an unknown assistant state does not delay quotation answers", async () => {
   await opened(["**/v1/sync/**", "**/v1/assistant"]);
   expect(await turnOf("How much is the rent?")).toMatchObject({ model: "quotes" });
 });
 
-test("a closed account sends nothing to other tabs", async () => {
+test("syncNow after the account was closed does not fail", async () => {
   const second = await device.open("/");
   await second.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   await second.evaluate(async () => {

@@ -79,7 +79,7 @@ test("an answer shows its sources and prompt", async () => {
   await page.getByRole("dialog").waitFor({ state: "detached" });
 });
 
-test("an offline question is answered later on request", async () => {
+test("a question asked offline is answered later on request", async () => {
   const { page } = device; // in the chat of the first test
   await device.modelReady();
   await device.setOffline(true);
@@ -94,7 +94,7 @@ test("an offline question is answered later on request", async () => {
   await page.getByText("You asked: And when is it due?").waitFor();
 });
 
-test("resending replaces the running answer", async () => {
+test("resending a question replaces the running answer", async () => {
   const { page } = device;
   await begin();
   await device.ask("Tell me slowly.");
@@ -158,7 +158,7 @@ test("a stopped question can be edited and resent", async () => {
   expect(await composer.inputValue()).toBe("Not sent yet");
 });
 
-test("stopping before an answer keeps none", async () => {
+test("stopping before an answer begins keeps no answer", async () => {
   await begin();
   await device.ask("Please think long.");
   await device.page.getByText("Reading your documents…").waitFor();
@@ -170,7 +170,7 @@ test("stopping before an answer keeps none", async () => {
   await device.page.getByText("Stopped.", { exact: true }).nth(1).waitFor();
 });
 
-test("a reopened page continues an interrupted answer", async () => {
+test("a reopened page recovers an interrupted answer", async () => {
   await begin();
   await device.ask("Please think long.");
   await device.page.getByText("Reading your documents…").waitFor();
@@ -189,7 +189,7 @@ test("a reopened page continues an interrupted answer", async () => {
   await stop();
 });
 
-test("a mentioned document is added on confirmation", async () => {
+test("a document named in a question is added to the chat on confirmation", async () => {
   const { page } = device;
   await begin();
   await device.ask("What does the lease say about rent?");

@@ -80,7 +80,7 @@ function account(device: Device, table: "lost" | "accounts", change: object): Pr
   );
 }
 
-test("a due rewrite erases deleted text", async () => {
+test("a due rewrite erases deleted text from the browser profile", async () => {
   const { device, profile, canaries, kept } = await filled();
   const [document] = await device.rows("documents");
   const fact = (await device.rows("facts")).find(({ key }) => key === "deleted")!;
@@ -106,7 +106,7 @@ test("a due rewrite erases deleted text", async () => {
   expect(device.browser.requests.filter((url) => url.includes("/push"))).toEqual([]);
 });
 
-test.each(["this device", "another device"])("forgetting erases all text from %s", async (where) => {
+test.each(["this device", "another device"])("forget everything on %s erases the profile's text", async (where) => {
   const { device, profile, canaries, kept } = await filled();
   const { page, user } = device;
   if (where === "this device") {
@@ -124,7 +124,7 @@ test.each(["this device", "another device"])("forgetting erases all text from %s
 
 const ROUNDS = process.env["SOAK"] ? 50 : 2;
 
-test(`closing the page during a rewrite loses nothing, ${ROUNDS} times`, async () => {
+test(`closing the page during a rewrite loses no row, ${ROUNDS} times`, async () => {
   const device = await Device.of(await harness.user(), { processArguments: [] });
   await addFacts(device, () => canary().repeat(10));
   await synced(device);
@@ -213,7 +213,7 @@ test("a waiting tab finishes a closed tab's rewrite", async () => {
   expect((await device.rows("facts")).length).toBe(100);
 });
 
-test("a rewrite without space keeps its copy", async () => {
+test("a rewrite that runs out of space keeps its copy", async () => {
   const roomy = 2 ** 23; // see storage_full.test.ts
   let holder!: Page;
   let disk!: CDPSession;
@@ -251,7 +251,7 @@ test("a rewrite without space keeps its copy", async () => {
   expect(await copiesOf(holder)).toEqual([]);
 });
 
-test("an account stays listed until its rows are gone", async () => {
+test("an account stays listed until all its rows are removed", async () => {
   const device = await Device.of(await harness.user());
   const { email } = await device.call<{ email: string }>("account");
   await device.call("addFact", "key", "value");

@@ -152,7 +152,7 @@ async function isInView(page: Page, what: Locator): Promise<boolean> {
   return box !== null && box.y >= 52 && box.y < page.viewportSize()!.height;
 }
 
-test("concurrent additions to chats merge", async () => {
+test("a document added to two chats concurrently stays in both", async () => {
   await push(
     ada,
     "sessions",
@@ -270,7 +270,7 @@ test("focus stays in the finished upload list", async () => {
   await tray(page).getByRole("button", { name: "Clear" }).click();
 });
 
-test("a server crash after an upload stores one document", async () => {
+test("a server crash after an upload does not duplicate the document", async () => {
   const { page } = laptop;
   await settled(laptop);
   await harness.control("killInsteadOfResponse", { to: "/v1/documents" });
@@ -293,7 +293,7 @@ test("a server crash after an upload stores one document", async () => {
   expect(blocks.map((block) => block["chunks"].length)).toEqual([1]);
 });
 
-test("the 101st document stays on the device", async () => {
+test("the 101st document stays on the device until others are deleted", async () => {
   const bob = await harness.user();
   const documents = Array.from({ length: 100 }, (_, n) =>
     seeded(bob, `d${String(n).padStart(2, "0")}`, { activeSessions: n < 95 ? ["s"] : [] }),

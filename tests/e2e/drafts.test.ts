@@ -27,7 +27,7 @@ async function next(): Promise<string> {
   return composerOf(page).inputValue();
 }
 
-test("a new chat keeps its draft per tab", async () => {
+test("the draft of a new chat is kept separately for each tab", async () => {
   await composerOf(page).fill("Half a question");
   expect(await next()).toBe("Half a question");
   await go("Documents");

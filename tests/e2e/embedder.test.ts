@@ -138,7 +138,7 @@ test("aborted passages leave the queue", async () => {
   expect(left).toBe(model.dims);
 });
 
-test("two threads give the same vectors", async () => {
+test("two threads give the same vectors as one thread", async () => {
   const texts = cases.filter(({ name }) => name.startsWith("en ")).map(({ text }) => text);
   const before = browser.requests.length;
   const threaded = await opened(2);
@@ -148,7 +148,7 @@ test("two threads give the same vectors", async () => {
   expect(loads.length).toBeGreaterThanOrEqual(2); // for the worker and for its thread
 });
 
-test("the embedder requests only the server", () => {
+test("the embedder sends requests only to the server", () => {
   const urls = browser.requests.map((url) => new URL(url));
   expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`); // requests of workers are recorded
   expect(urls.filter(({ origin, protocol }) => protocol !== "data:" && origin !== harness.url)).toEqual([]);

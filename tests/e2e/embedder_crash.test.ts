@@ -15,7 +15,7 @@ async function killWorkers({ page }: Device): Promise<void> {
   }
 }
 
-test("a question works without the crashed model", async () => {
+test("a question is answered after the embedding model crashed", async () => {
   const device = await Device.of(await harness.user());
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await device.embedded(1);
@@ -32,7 +32,7 @@ test("a question works without the crashed model", async () => {
   expect(turn!.aiResponse).toContain("940 euros");
 });
 
-test("an incomplete search index is finished on retry", async () => {
+test("embedding interrupted by a crash is completed on retry", async () => {
   const device = await Device.of(await harness.user());
   await device.modelReady();
   await device.page.context().route("**/v1/**", (route) => route.abort());

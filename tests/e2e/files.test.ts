@@ -92,25 +92,25 @@ function sharedWords(server: Pages, browser: Pages): number {
   return hits / all;
 }
 
-test("text, Markdown, CSV and JSON match the server", async () => {
+test("text, Markdown, CSV and JSON are parsed as on the server", async () => {
   expect(filesOf("plain").length).toBeGreaterThan(15);
   expect(filesOf("plain").filter(({ expected }) => expected.code)).toEqual([]);
   expect(await differences(filesOf("plain"))).toEqual([]);
 });
 
-test("every other format matches the server", async () => {
+test("every other format is parsed as on the server", async () => {
   expect(filesOf("formats").length).toBeGreaterThan(50);
   expect(filesOf("formats").filter(({ expected }) => expected.code)).toEqual([]);
   expect(await differences(filesOf("formats"))).toEqual([]);
 });
 
-test("real documents except PDF match the server", async () => {
+test("real documents except PDF are parsed as on the server", async () => {
   const documents = filesOf("library").filter(({ name }) => !name.endsWith(".pdf"));
   expect(documents.length).toBeGreaterThan(10);
   expect(await differences(documents)).toEqual([]);
 });
 
-test("98% of a real PDF's words match the server", async () => {
+test("at least 98% of a real PDF's words are the same as on the server", async () => {
   const documents = filesOf("library").filter(({ name }) => name.endsWith(".pdf"));
   expect(documents.length).toBeGreaterThan(5);
   for (const document of documents) {
@@ -157,7 +157,7 @@ test("hostile files are refused or parsed safely", async () => {
   expect(outcomes["endless.json"]).toBe('["…"]');
 });
 
-test("a file that takes too long affects no other", async () => {
+test("a file that exceeds its time limit does not affect other files", async () => {
   const [slow, next] = await Promise.all([
     parse(file("bomb.pdf"), { seconds: 3 }),
     parse(file("lease.docx"), { seconds: 60 }),
@@ -180,7 +180,7 @@ test("a file of unknown encoding needs the server", async () => {
   }
 });
 
-test("a missing character map needs the server", async () => {
+test("a PDF whose character map is missing needs the server", async () => {
   await page.route("**/cmaps-*.zip", (route) => route.abort());
   const { code } = await parse(file("japanese.pdf"));
   await page.unroute("**/cmaps-*.zip");
@@ -199,7 +199,7 @@ async function assetsFor(name: string): Promise<{ names: string[]; size: number 
   };
 }
 
-test("a file loads only the parser it needs", async () => {
+test("parsing a file loads only the parser that it needs", async () => {
   page = await browser.page(`${site.url}/index.html`);
   const start = browser.requests.filter((url) => url.startsWith(site.url));
   expect(start.some((url) => /assets\/index/u.test(url))).toBe(true);
@@ -218,7 +218,7 @@ test("a file loads only the parser it needs", async () => {
   expect(pdf.size).toBeLessThan(700_000);
 });
 
-test("parsing requests nothing from other hosts", async () => {
+test("parsing sends no request to other hosts", async () => {
   site.sendsPolicy = false;
   page = await browser.page(`${site.url}/index.html`);
   for (const name of ["links.html", "links.epub", "laughs.docx", "japanese.pdf"]) await parse(file(name));

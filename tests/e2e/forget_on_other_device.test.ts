@@ -46,7 +46,7 @@ beforeAll(async () => {
   await live(device);
 });
 
-test("forgetting clears waiting data of that account", async () => {
+test("forget everything clears the waiting data of that account only", async () => {
   const { page, user } = device;
   const lost = { collection: "facts", rowId: "f", fields: { value: "mine" }, at: "2020" };
   await kept(device, "lost", "put", { id: "one", userId: user.userId, ...lost });
@@ -81,7 +81,7 @@ test("forgetting clears waiting data of that account", async () => {
   expect(await harness.liveRows(user, "documents")).toEqual([]);
 });
 
-test("deleting a row deletes its related data", async () => {
+test("deleting a row deletes its conflict losers or drafts", async () => {
   const { page, user } = device;
   const at = new Date().toISOString();
   const lost = { userId: user.userId, collection: "facts", fields: { value: "mine" }, at };
@@ -107,7 +107,7 @@ test("deleting a row deletes its related data", async () => {
   await soon(async () => expect(await ids()).toEqual(["other"]));
 });
 
-test("rows after forgetting are newer despite clocks", async () => {
+test("a row added after forgetting is newer although the clock is behind", async () => {
   const { userId } = device.user;
   const known = () => kept<{ forgottenAt?: string }>(device, "accounts", "get", userId);
   await device.page.evaluate(() => ((window as any).isBefore = true));

@@ -4,7 +4,7 @@ import { Device, harness, withServer } from "./app.ts";
 
 withServer();
 
-test("the receipt is kept until it is closed", async () => {
+test("the forget receipt is kept until the user closes it", async () => {
   const device = await prepared();
   const { page, user } = device;
   const [receipt, erasing] = [
@@ -39,7 +39,7 @@ test("the receipt is kept until it is closed", async () => {
   expect(await harness.liveRows(user, "facts")).toEqual([]);
 });
 
-test("forgotten data is hidden behind the receipt", async () => {
+test("forgotten data is hidden before its deletion has synced", async () => {
   const { page } = await prepared();
   const places = page.locator("nav");
   await places.getByText("1 / 100").waitFor();

@@ -38,7 +38,7 @@ const has = () =>
 
 const soonHas = (what: string) => soon(async () => expect(await has()).toBe(what));
 
-test("a question is edited by keyboard", async () => {
+test("a question can be edited and resent by keyboard", async () => {
   const edit = button("Edit and resend");
   await edit.press("Enter");
   await soonHas("TEXTAREA Edit and resend");
@@ -56,7 +56,7 @@ test("a question is edited by keyboard", async () => {
   expect(await has()).not.toBe("BODY");
 });
 
-test("buttons that disappear keep the focus nearby", async () => {
+test("the focus stays nearby when its button disappears", async () => {
   await button("Regenerate answer").press("Enter");
   await button("Regenerate answer").waitFor({ state: "detached" });
   expect(await has()).not.toBe("BODY");
@@ -77,7 +77,7 @@ test("buttons that disappear keep the focus nearby", async () => {
   expect(await has()).not.toBe("BODY");
 });
 
-test("a busy button gets the focus back", async () => {
+test("a button gets the focus back when its action is done", async () => {
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByLabel(/^New password/u).fill("a long enough password");
   await button("Set password").press("Enter");

@@ -18,7 +18,7 @@ test("a German browser shows English dates and numbers", async () => {
   expect(await device.page.locator("body").innerText()).not.toMatch(/\bvor \d|jetzt|Byte\b/u);
 });
 
-test("no code formats in the browser's language", () => {
+test("no source file formats values in the browser's language", () => {
   const files = readdirSync("web/src", { recursive: true, encoding: "utf8" }).filter((name) =>
     /\.tsx?$/u.test(name),
   );

@@ -35,7 +35,7 @@ const button = (name: string | RegExp) => page.getByRole("button", { name });
 const statement = (text: string) => page.locator("li[data-memory]").filter({ hasText: text });
 const only = async <T>(rows: Promise<T[]>): Promise<T> => (await rows)[0]!;
 
-test("an offline project gets a new chat", async () => {
+test("a chat started offline in a new project stays in the project", async () => {
   await device.setOffline(true);
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await button("New project").click();
@@ -73,7 +73,7 @@ test("a chat moves between projects", async () => {
   await expectFit(page);
 });
 
-test("an overview is written or its error shown", async () => {
+test("a project overview is written, or its error is shown", async () => {
   await button("Create overview").click();
   const failed = page.getByRole("alert").filter({ hasText: "The overview could not be written." });
   await failed.filter({ hasText: /assistant/iu }).waitFor();
@@ -120,7 +120,7 @@ test("a memory is added, found, deleted and restored", async () => {
   ).toHaveLength(1);
 });
 
-test("the chat shows its memory limit", async () => {
+test("a chat at its memory limit says so", async () => {
   const said = page.getByText(
     "This chat has reached the limit of 50 memories, so no more are added from it.",
   );
@@ -133,7 +133,7 @@ test("the chat shows its memory limit", async () => {
   await said.waitFor({ state: "detached" });
 });
 
-test("people and topics work by keyboard", async () => {
+test("people and topics can be edited by keyboard", async () => {
   await device.navigate("/projects/p-flat/entities");
   await page.getByText("Bo Lind works for Harbour Housing Cooperative").first().waitFor();
   await expectFit(page);

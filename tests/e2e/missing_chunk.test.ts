@@ -20,7 +20,7 @@ const question = () => device.composer;
 const words = () =>
   device.page.getByRole("textbox", { name: "Search chats, documents, memories and commands" });
 
-test("a missing page reloads and keeps the draft", async () => {
+test("a page whose code is missing can be reloaded and keeps the draft", async () => {
   const lost = ["**/assets/Documents-*.js", "**/health"];
   await lose(...lost);
   await question().fill("How much is the rent?");
@@ -37,7 +37,7 @@ test("a missing page reloads and keeps the draft", async () => {
   expect(await question().inputValue()).toBe("How much is the rent?");
 });
 
-test("a missing part hides nothing else", async () => {
+test("a missing part of the app hides no other part", async () => {
   await lose("**/assets/DropZone-*.js");
   let goOn!: () => void;
   const late = new Promise<void>((resolve) => (goOn = resolve));
@@ -53,7 +53,7 @@ test("a missing part hides nothing else", async () => {
   await words().waitFor();
 });
 
-test("an answer is shown as text without its renderer", async () => {
+test("an answer is shown as text if its renderer cannot be loaded", async () => {
   await lose("**/assets/Answer-*.js");
   await device.reopen();
   await device.drop("lease.txt", "The rent of the flat is 940 euros a month.");
@@ -63,7 +63,7 @@ test("an answer is shown as text without its renderer", async () => {
   await device.page.getByText("The rent of the flat is 940 euros a month.").first().waitFor();
 });
 
-test("a part missing in the worker is reported", async () => {
+test("a part of the app missing in the worker is reported", async () => {
   const lost = ["**/assets/documentSearch-*.js", "**/assets/exportAccount-*.js"];
   await lose(...lost);
   await device.reopen(); // this loads the search

@@ -27,9 +27,9 @@ async function expectWaits(name: string, content: string): Promise<void> {
   expect(await device.composer.isVisible()).toBe(true);
 }
 
-test("a file waits without the parser worker", () => expectWaits("letter.txt", TEXT));
+test("a file waits for the server if the parser worker cannot be loaded", () => expectWaits("letter.txt", TEXT));
 
-test("a file waits without its parser", async () => {
+test("a file waits for the server if its parser cannot be loaded", async () => {
   await device.reopen(); // a module that failed to load fails until the page is reloaded
   await isKind("live");
   const context = device.page.context();
@@ -43,7 +43,7 @@ test("a file waits without its parser", async () => {
   await expectWaits("letter.html", `<html><p>${TEXT} In winter it does not.</p></html>`);
 });
 
-test("a file waits without the chunker", async () => {
+test("a file waits for the server if the chunker cannot be loaded", async () => {
   await device.page.context().route("**/assets/chunking-*.js", (route) => route.abort()); // requested when the page opens
   await device.reopen();
   await isKind("live");

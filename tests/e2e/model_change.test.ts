@@ -13,7 +13,7 @@ beforeAll(() => cpSync(SMALL_MODEL, join(folder, "later"), { recursive: true }))
 afterAll(() => rmSync(folder, { recursive: true }));
 withOwnServer({ VADEMECUM_MODELS: models });
 
-test("a new model on the server is downloaded", async () => {
+test("the open app downloads a new model of the server", async () => {
   const device = await Device.of(await harness.user());
   await device.until(async () => (await device.state()).model.kind === "none");
   renameSync(join(folder, "later"), models);

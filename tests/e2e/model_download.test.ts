@@ -109,7 +109,7 @@ test("a model that differs from its manifest is refused", async () => {
   expect((await open(page, { ...model, hash: "0".repeat(64) })).error).toContain("404");
 });
 
-test("questions and passages get their manifest prefixes", async () => {
+test("questions and passages get the prefixes of the manifest", async () => {
   const same = await page.evaluate(async (manifest) => {
     const bare = await window.embedder.open({ ...manifest, prefixes: { query: "", passage: "" } });
     const model = await window.embedder.open(manifest);
@@ -130,7 +130,7 @@ async function kept(page: Page): Promise<string[]> {
   return [...new Set(urls.map((url) => url.split("/models/")[1]!.split("/")[0]!))].sort();
 }
 
-test("a complete new model evicts the unused one", async () => {
+test("a completely downloaded model evicts the unused one", async () => {
   const old = await fresh();
   await old.evaluate(async (manifest) => {
     (window as any).held = await window.embedder.open(manifest); // the model stays open

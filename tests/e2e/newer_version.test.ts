@@ -30,7 +30,7 @@ async function facts(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ key, shade }) => [key, shade!]));
 }
 
-test("an update starts despite an idle old tab", async () => {
+test("a new version opens although an idle tab has the old version", async () => {
   const device = await Device.of(await harness.user());
   await note(device.page, "before");
   await composerOf(device.page).fill("Half a question");
@@ -45,7 +45,7 @@ test("an update starts despite an idle old tab", async () => {
   expect(await facts(device.page)).toEqual({ before: "green" });
 });
 
-test("the new version waits for a busy old tab", async () => {
+test("a new version waits for a busy tab with the old version", async () => {
   const device = await Device.of(await harness.user());
   const old = device.page;
   await note(old, "before");
@@ -63,7 +63,7 @@ test("the new version waits for a busy old tab", async () => {
   device.page = newer;
 });
 
-test("an export delays the reload", async () => {
+test("an export delays the reload for a new version", async () => {
   const { page, user } = await Device.of(await harness.user());
   await page.context().route("**/assets/exportAccount-*.js", async (route) => {
     await page.getByText(ASKED).waitFor(); // otherwise the export might end before the request

@@ -27,7 +27,7 @@ const [MODEL_WORKER] = readdirSync(ASSETS).filter(
 /** Return whether the model runs in the page. */
 const runs = ({ page }: Device) => page.workers().some((worker) => worker.url().includes(MODEL_WORKER));
 
-test("the model starts only when offline", async () => {
+test("the embedding model starts only when the device is offline", async () => {
   await device.drop("lease.md", LEASE, "text/markdown");
   await device.embedded(1);
   await device.reopen();
@@ -55,7 +55,7 @@ test("the model starts only when offline", async () => {
   expect(await device.page.getByText(/No assistant is set up\./u).count()).toBe(1); // the current state is shown only once
 });
 
-test("offline work syncs with its vectors", async () => {
+test("a document embedded offline syncs with its vectors", async () => {
   const other = await Device.of(user);
   await device.setOffline(true);
   await device.page.getByRole("link", { name: "New chat" }).first().click();

@@ -30,7 +30,7 @@ beforeAll(async () => {
 const menu = () => page.getByRole("button", { name: "Menu" });
 const dots = () => page.getByRole("button", { name: `Rename, move or delete “${LONG}”` });
 
-test("a long title leaves room for its menu", async () => {
+test("a long chat title leaves room for its menu button", async () => {
   await menu().tap();
   const room = await dots().evaluate((one) => {
     const right = (of: Element) => of.getBoundingClientRect().right;
@@ -77,7 +77,7 @@ test("touch targets are large enough", async () => {
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
 });
 
-test("numbers and button labels are not broken", async () => {
+test("numbers and button labels are not broken into two lines", async () => {
   await device.navigate("/s/s-long");
   await device.ask("Make a table of it");
   const lines = (what: Element) => {
@@ -100,7 +100,7 @@ test("numbers and button labels are not broken", async () => {
   await undo.tap();
 });
 
-test("added files do not cover the next answer", async () => {
+test("the list of added files does not cover the next answer", async () => {
   await device.navigate("/s/s-long");
   await device.drop("inventory.txt", "Two chairs and a table stay in the flat.");
   await page.getByText("1 file added").waitFor();
@@ -117,7 +117,7 @@ test("added files do not cover the next answer", async () => {
   expect([cut, dots]).toEqual([false, true]); // a long name is truncated with an ellipsis
 });
 
-test("failed files do not cover the next answer", async () => {
+test("the list of failed files does not cover the next answer", async () => {
   await device.navigate("/s/s-long");
   await device.drop("cat.jpg", Buffer.from([0xff, 0xd8, 0xff, 1, 2, 3]));
   await page.getByText("This type of file is not supported.").waitFor();
@@ -129,7 +129,7 @@ test("failed files do not cover the next answer", async () => {
   await page.getByRole("button", { name: "Clear" }).tap();
 });
 
-test("a close request closes the drawer", async () => {
+test("Escape closes the drawer without leaving the page", async () => {
   await menu().tap();
   await page.locator("[aria-label=Menu][aria-expanded=true]").waitFor();
   await page.keyboard.press("Escape");
@@ -137,7 +137,7 @@ test("a close request closes the drawer", async () => {
   expect(page.url()).toContain("/s/s-long");
 });
 
-test("the app name is never cut off", async () => {
+test("the app name is shown whole or not at all", async () => {
   const seen = () =>
     page.evaluate(() => {
       const range = document.createRange();

@@ -21,7 +21,7 @@ beforeAll(async () => {
   page.setDefaultTimeout(30_000);
 });
 
-test("quotations are shown without Markdown", async () => {
+test("quotations are shown without Markdown syntax", async () => {
   await device.drop("tides.md", TIDES);
   await device.embedded(1);
   const [document] = await device.rows("documents");
@@ -65,7 +65,7 @@ test("quotations are shown without Markdown", async () => {
   expect((await turns.allInnerTexts()).join("\n")).not.toMatch(/[#|>\\]|\*\*|\[1\]/u);
 });
 
-test("waiting uploads are canceled, failed ones grouped", async () => {
+test("waiting uploads can be canceled, and failed uploads are grouped", async () => {
   const tray = page.getByRole("region", { name: "Uploads" });
   const failed = tray.getByRole("region", { name: "Failed files" });
   const files = (names: readonly string[], text: string) =>

@@ -121,7 +121,7 @@ test(
   PATIENCE_MS,
 );
 
-test("the app requests only the server", () => {
+test("the app sends requests only to the server", () => {
   const foreign = device.browser.requests.filter(
     (url) => !url.startsWith(harness.url) && !/^(data|blob|chrome|chrome-extension|about):/u.test(url),
   );

@@ -34,7 +34,7 @@ const alert = () => device.page.getByRole("alert").filter({ hasText: "This page 
 const setBroken = (broken: boolean) =>
   device.page.evaluate((on) => void ((window as any).broken = on), broken);
 
-test("an answer that cannot render is plain text", async () => {
+test("an answer that fails to render is shown as plain text", async () => {
   await device.clickLink("Lease of the flat");
   await device.page.locator("strong", { hasText: "three rents" }).waitFor();
   await device.page.getByText(MARKDOWN).waitFor();

@@ -53,7 +53,7 @@ test("inline scripts do not run", async () => {
   expect(browser.consoleErrors.at(-1)).toContain("Content Security Policy"); // violations are recorded
 });
 
-test("the API documentation works", async () => {
+test("the API documentation can send a request", async () => {
   const before = browser.consoleErrors.length;
   const page = await browser.page(`${harness.url}/schema`);
   await page.locator("#operations-tag-operations").getByRole("button").first().click();
@@ -65,7 +65,7 @@ test("the API documentation works", async () => {
   expect(browser.consoleErrors.slice(before)).toEqual([]);
 });
 
-test("a sign-in link signs in", async () => {
+test("a sign-in link signs the user in", async () => {
   const page = await browser.page(harness.url + user.link);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.waitForURL(`${harness.url}/`);

@@ -59,7 +59,7 @@ test("the passage panel opens beside the chat", async () => {
   await isThere(writing);
 });
 
-test("another citation replaces the passage", async () => {
+test("opening another citation replaces the passage", async () => {
   await page.setViewportSize(DESKTOP);
   const writing = page.getByRole("textbox", { name: "Ask about your documents" });
   await writing.fill("Does the cooperative answer letters about bicycles in the yard?");
@@ -99,7 +99,7 @@ test("a phone collapses the documents of a chat", async () => {
   await device.expectAccessible();
 });
 
-test.each(["light", "dark"] as const)("progress bars have enough contrast, %s", async (colorScheme) => {
+test.each(["light", "dark"] as const)("progress bars have contrast in the %s theme", async (colorScheme) => {
   await device.navigate("/documents");
   const bar = page.getByRole("progressbar", { name: "8 of 100 documents" });
   await bar.waitFor({ state: "attached" });

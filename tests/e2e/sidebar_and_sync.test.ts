@@ -46,7 +46,7 @@ async function recordAnnouncements(page: Page): Promise<void> {
   });
 }
 
-test("shortcuts open search and their own help", async () => {
+test("keyboard shortcuts open the search and the list of shortcuts", async () => {
   await device.page.getByRole("link", { name: "Lease of the flat" }).waitFor();
   await device.page.keyboard.press("Control+k");
   await device.page.getByRole("textbox", { name: "Search chats" }).fill("pump heat");
@@ -86,7 +86,7 @@ test("a chat is renamed, deleted and restored", async () => {
   expect(await device.rows("sessions")).toHaveLength(1);
 });
 
-test("closing an overlay returns the focus", async () => {
+test("closing an overlay returns the focus to its opener", async () => {
   const { page } = device;
   await page.evaluate(() => history.pushState(null, "", "/s/s-lease"));
   const composer = device.composer;
@@ -124,7 +124,7 @@ async function expectCloses(sheet: Locator, opener: Locator): Promise<void> {
   await expect.poll(() => has(opener)).toBe(true);
 }
 
-test("a replaced edit is kept and restored", async () => {
+test("an edit replaced by another device's edit can be restored", async () => {
   await device.setOffline(true);
   await device.call("changeFact", "f2", { value: "the laptop's words" });
   await push(ada, "facts", fact("f3", "another"));
@@ -152,7 +152,7 @@ test("a replaced edit is kept and restored", async () => {
   await device.untilStatusIs("synced");
 });
 
-test("an offline question to a deleted chat is kept", async () => {
+test("a question asked offline in a deleted chat is kept", async () => {
   const train = await syncedDevice(ada, { installs: true });
   await train.installed();
   await push(ada, "sessions", session("s-cold", "Cold rooms"));
@@ -178,7 +178,7 @@ test("an offline question to a deleted chat is kept", async () => {
   await train.untilStatusIs("synced");
 });
 
-test("a rejected row shows its reason and retries", async () => {
+test("a rejected row shows its reason and can be retried", async () => {
   await push(ada, "sessions", session("s-taken", "Taken", { externalId: "x" }));
   const line = JSON.stringify(session("s-refused", "Refused", { externalId: "x" }));
   await importZip(device, zipSync({ "sessions.jsonl": strToU8(`${line}\n`) }));
@@ -283,7 +283,7 @@ test("large text fits a small screen", async () => {
   expect(bottom[0] - top, "there is room above the composer").toBeGreaterThan(300);
 });
 
-test("the sync status fits 320 pixels", async () => {
+test("the sync status fits a screen 320 pixels wide", async () => {
   await device.page.setViewportSize({ width: 320, height: 640 });
   await setFontSize(16);
   await device.untilStatusIs("synced");

@@ -11,7 +11,7 @@ beforeAll(async () => {
   await device.installed();
 });
 
-test("a signed-out device keeps an added file", async () => {
+test("a file added on a signed-out device becomes a document", async () => {
   await device.untilSyncIs("live");
   await device.page.context().clearCookies();
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
@@ -26,7 +26,7 @@ test("the app opens while the server is silent", async () => {
   await composerOf(page).waitFor();
 });
 
-test("a first question does not wait for downloads", async () => {
+test("the first question does not wait for pending requests", async () => {
   const proxy = await FaultProxy.open(harness);
   proxy.stall = (path) => path.endsWith(".wasm"); // the runtime of the model does not arrive either
   const first = await Device.of(await harness.user(), { origin: proxy.url }); // nothing is cached yet

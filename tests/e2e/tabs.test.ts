@@ -42,7 +42,7 @@ async function holds(page: Page, lock: string): Promise<Page> {
   return tab;
 }
 
-test("another account in another tab never mixes", async () => {
+test("rows of another account in another tab never mix", async () => {
   const [device, alice, bob] = [shared, shared.user, await harness.user()];
   const note = (name: string) =>
     device.page.evaluate((key) => (window as any).vademecum.addFact(key, "mine"), name);
@@ -77,7 +77,7 @@ test("another account in another tab never mixes", async () => {
   expect(await keys(device.rows("facts"))).toEqual(["of Bob"]);
 });
 
-test("an open account is removed after its tab closes", async () => {
+test("an account can be removed after the tab that has it open closes", async () => {
   const { page, user: alice } = shared; // the other account is signed in
   const { email } = await harness.request<{ email: string }>(alice, "/v1/me");
   await page.goto(`${harness.url}/sign-in`);
@@ -97,7 +97,7 @@ test("an open account is removed after its tab closes", async () => {
   expect(`${await other.evaluate(names)}`).not.toContain(alice.userId);
 });
 
-test("a tab without sync asks with its documents", async () => {
+test("a tab that does not run the sync asks with the chat's documents", async () => {
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await device.embedded(1);
   const [lease] = await device.rows("documents");
@@ -117,7 +117,7 @@ test("a tab without sync asks with its documents", async () => {
   expect(turn).toMatchObject({ model: "scripted", citations: [{ filename: "lease.txt" }] });
 });
 
-test("deferred questions are asked by one tab", async () => {
+test("deferred questions are asked by only one tab", async () => {
   const before = answers().length;
   await harness.control("kill");
   const questions = Array.from({ length: WAITING }, (_, n) => `What about ${n}?`);

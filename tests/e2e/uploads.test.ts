@@ -43,7 +43,7 @@ async function passage(device: Device): Promise<string> {
   return marked;
 }
 
-test("an offline PDF answers and syncs its vectors", async () => {
+test("a PDF added offline is searched offline and syncs its vectors", async () => {
   await laptop.setOffline(true);
   await laptop.reopen(); // from here on the app, the PDF parser and the model come from the browser
   await laptop.drop(PDF, library(`documents/${PDF}`));

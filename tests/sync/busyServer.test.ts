@@ -40,7 +40,7 @@ afterEach(async () => {
 
 const kind = () => kindOf(device.sync!.state$.value);
 
-test("the app sends no request before Retry-After passes", async () => {
+test("the app sends no request until the time in Retry-After has passed", async () => {
   rejection = { status: 429, retryAfter: "2" };
   await device.insert("sessions", session("s"));
   void device.sync!.start();
@@ -74,7 +74,7 @@ test("Retry-After applies to all collections and the stream", async () => {
   await eventually("the wait is over", () => kind() === "live");
 });
 
-test("a 503 without Retry-After is retried like any failure", async () => {
+test("a 503 without Retry-After is retried like any other failure", async () => {
   rejection = { status: 503 };
   void device.sync!.start();
   await eventually("the state shows it", () => kind() === "offline");
@@ -95,7 +95,7 @@ test("syncNow retries a failed push at once", async () => {
   await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
 });
 
-test("each push after a failure restores live status", async () => {
+test("after each failed push, the status becomes live again", async () => {
   await device.sync!.start();
   await eventually("it is live", () => kind() === "live");
   for (let n = 0; n < 10; n++) {
@@ -110,7 +110,7 @@ test("each push after a failure restores live status", async () => {
 test.each<[string, Rejection]>([
   ["offline", { status: 502 }],
   ["busy", { status: 429, retryAfter: "1" }],
-])("a waiting block (%s) is stored only with vectors", async (expectedKind, refused) => {
+])("a block embedded while its push waits (%s) is stored with vectors", async (expectedKind, refused) => {
   const tablet = await Device.make(harness, user, ["documents", "vectorEmbeddings"], true);
   tablet.sync = createSync(memory(), 100, tablet);
   onTestFinished(() => tablet.close());
@@ -141,7 +141,7 @@ test.each<[string, Rejection]>([
   expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // it was written only once
 });
 
-test("an older server is outdated, not busy", async () => {
+test("a server older than the app is reported as behind, not as busy", async () => {
   rejection = { status: 503, retryAfter: "60", code: "TOO_NEW" };
   void device.sync!.start();
   await eventually("the state shows it", () => kind() === "behind");
@@ -168,7 +168,7 @@ test("only a pull sets the status to live", async () => {
   await eventually("it is live again", () => kind() === "live");
 });
 
-test("syncNow and stop skip the epoch retry delay", async () => {
+test("syncNow and stop end the delay before the epoch is requested again", async () => {
   device.sync = createSync(memory(), 60_000);
   rejection = { status: 502 };
   const started = device.sync.start();
@@ -180,7 +180,7 @@ test("syncNow and stop skip the epoch retry delay", async () => {
   expect(device.sync.state$.value).toEqual({ kind: "stopped", error: undefined });
 });
 
-test("stop during start sends no further request", async () => {
+test("a sync stopped during its start sends no further request", async () => {
   const save = async () => device.sync!.stop();
   device.sync = createSync({ load: async () => ({ epoch: "one" }), save });
   const fetches = vi.spyOn(globalThis, "fetch");

@@ -74,7 +74,7 @@ async function applyDeletes(deletion: Case): Promise<void> {
 }
 
 for (const deletion of shared.cases) {
-  test(`${deletion.name}: other rows remain without dangling references`, async () => {
+  test(`${deletion.name}: the remaining rows have no dangling references`, async () => {
     await makeWorld();
     const device = await Device.make(harness, user, NAMES);
     await device.online();

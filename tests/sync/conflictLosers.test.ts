@@ -66,7 +66,7 @@ const newTurn = (more: object = {}) =>
     ...more,
   });
 
-test("a deleted chat's unsent turn is kept", async () => {
+test("an unsent turn of a chat deleted elsewhere becomes a conflict loser", async () => {
   await laptop.insert("episodes", newTurn());
   await deleteOnServer("sessions", "s");
   await startSync();
@@ -82,7 +82,7 @@ test("a deleted chat's unsent turn is kept", async () => {
   expect((await harness.rows(user, "episodes")).filter(({ _deleted }) => !_deleted)).toEqual([]);
 });
 
-test("only locally changed text survives a remote delete", async () => {
+test("of a row deleted elsewhere, only locally changed text is kept", async () => {
   await laptop.edit("facts", "f", () => ({ value: "Grace" }));
   await deleteOnServer("facts", "f");
   await startSync();
@@ -91,7 +91,7 @@ test("only locally changed text survives a remote delete", async () => {
   expect([...losers.values()][0]!.fields).not.toHaveProperty("key");
 });
 
-test("a row without local text changes leaves nothing", async () => {
+test("a row without local text changes leaves no conflict loser", async () => {
   await laptop.edit("sessions", "s", () => ({ mode: "authoritative" })); // not a text field
   await deleteOnServer("sessions", "s");
   await startSync();
@@ -99,7 +99,7 @@ test("a row without local text changes leaves nothing", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("a row deleted on this device leaves nothing", async () => {
+test("a row deleted on this device leaves no conflict loser", async () => {
   await laptop.insert("episodes", newTurn());
   await deleteOnServer("sessions", "s");
   await laptop.remove("episodes", "e");
@@ -111,7 +111,7 @@ test("a row deleted on this device leaves nothing", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("a row deleted during its push leaves nothing", async () => {
+test("a row deleted during its push leaves no conflict loser", async () => {
   await laptop.insert("episodes", newTurn());
   await deleteOnServer("sessions", "s");
   const handler = laptop.collection("episodes").conflictHandler;
@@ -122,7 +122,7 @@ test("a row deleted during its push leaves nothing", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("a row removed by forget everything leaves nothing", async () => {
+test("a row removed by forget everything leaves no conflict loser", async () => {
   await laptop.edit("facts", "f", () => ({ value: "Grace" }));
   const body = JSON.stringify({ confirm: "forget everything" });
   const receipt = await harness.request<{ at: string }>(user, "/v1/forget", { method: "POST", body });
@@ -132,7 +132,7 @@ test("a row removed by forget everything leaves nothing", async () => {
   expect(losers.size).toBe(0);
 });
 
-test("rows synced before a restore are not unsent", async () => {
+test("a row synced before a restore is not kept as unsent", async () => {
   const ours = { ...newTurn(), _deleted: false };
   await laptop.insert("episodes", newTurn());
   const realMasterState = { ...ours, userMessage: "", aiResponse: "", _deleted: true };

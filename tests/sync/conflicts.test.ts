@@ -21,7 +21,7 @@ const borrow = (sessionId: string) => (row: any) => ({ activeSessions: [...row.a
 
 const use = (row: any) => ({ accessCount: row.accessCount + 1, lastAccessedAt: now() });
 
-test("concurrent borrows survive and concurrent uses add up", async () => {
+test("concurrent borrows are all kept, and concurrent uses add up", async () => {
   await phone.insert("sessions", session("sp"), session("sl"));
   await syncToBoth("documents", document("d", user));
   await phone.edit("documents", "d", (row) => ({ ...borrow("sp")(row), ...use(row) }));
@@ -38,7 +38,7 @@ test("concurrent borrows survive and concurrent uses add up", async () => {
   expect(await onServer("documents", "d")).toMatchObject({ accessCount: 2 });
 });
 
-test("the app's conflict handler keeps what the server merged", async () => {
+test("the app's conflict handler keeps the row that the server merged", async () => {
   const tablet = await Device.make(harness, user, ["documents", "sessions"], true);
   onTestFinished(() => tablet.close());
   await phone.insert("sessions", session("sp"), session("st"));
@@ -59,7 +59,7 @@ test("the app's conflict handler keeps what the server merged", async () => {
   expect((await onServer("documents", "d"))!["activeSessions"].sort()).toEqual(["sp", "st"]);
 });
 
-test("a push repeated after response loss counts once", async () => {
+test("a push repeated after a lost response is counted once", async () => {
   await phone.insert("sessions", session("sp"));
   await syncToBoth("documents", document("d", user));
   await phone.edit("documents", "d", (row) => ({ ...borrow("sp")(row), ...use(row) }));
@@ -101,7 +101,7 @@ test("a delete wins over a concurrent edit", async () => {
   expect(await onServer("facts", "f")).toMatchObject({ _deleted: true, value: "" });
 });
 
-test("a delete wins over an unknown earlier edit", async () => {
+test("a delete wins over an earlier edit that its device had not received", async () => {
   await syncToBoth("facts", fact("f"));
   await laptop.edit("facts", "f", () => ({ value: "edit" }));
   await laptop.online();
@@ -166,7 +166,7 @@ async function expectEverywhere(expected: object): Promise<void> {
   expect(await onServer("sessions", "s")).toMatchObject(expected);
 }
 
-test("retrying a rejected edit keeps received changes", async () => {
+test("retrying a rejected edit keeps changes received since the rejection", async () => {
   await rejectEditOfPhone();
   await renameOnLaptop();
   await eventually("it replaces the rejected row", async () => {
@@ -177,7 +177,7 @@ test("retrying a rejected edit keeps received changes", async () => {
   await expectEverywhere({ title: "renamed there", externalId: "y" });
 });
 
-test("retrying a rejected edit merges unknown changes", async () => {
+test("retrying a rejected edit merges changes not received yet", async () => {
   await rejectEditOfPhone();
   await phone.offline();
   await renameOnLaptop();

@@ -15,7 +15,7 @@ const allRows = async (device: Device) =>
   );
 const areEqual = async () => JSON.stringify(await allRows(phone)) === JSON.stringify(await allRows(laptop));
 
-test("changes of one device arrive on the other, live", async () => {
+test("changes of one device arrive live on the other device", async () => {
   await Promise.all([phone.online(), laptop.online()]);
   await phone.insert("sessions", session("s"));
   await phone.insert("documents", document("d", user, { activeSessions: ["s"] }));
@@ -35,7 +35,7 @@ test("changes of one device arrive on the other, live", async () => {
   expect(await areEqual()).toBe(true);
 });
 
-test("offline changes of two devices merge once online", async () => {
+test("offline changes of two devices merge once both are online", async () => {
   await phone.insert("sessions", session("common"), session("doomed"));
   await phone.insert("documents", document("old", user));
   await Promise.all([phone.online(), laptop.online()]);

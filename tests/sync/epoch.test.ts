@@ -42,7 +42,7 @@ test("a client waits after a restore and keeps its rows", async () => {
   expect(await titles(phone)).toEqual({ after: "edited", before: "before" });
 });
 
-test("a client restarting from zero uploads newer rows", async () => {
+test("a client that restarts from zero after a restore uploads newer rows", async () => {
   await phone.insert("sessions", session("before"), session("edited"), session("erased"));
   const old = await serverEpoch();
   phone.connect(old);

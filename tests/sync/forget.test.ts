@@ -27,7 +27,7 @@ const errorCodes = async (device: Device) =>
 const readStorage = async (device: Device, id: string, name = "sessions") =>
   JSON.stringify(await device.collection(name).storageInstance.findDocumentsById([id], true));
 
-test("forget everything leaves rows that were never stored", async () => {
+test("forget everything keeps a device's rows that the server never stored", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"]);
   await phone.insert(
     "sessions",
@@ -75,7 +75,7 @@ test("forget everything leaves rows that were never stored", async () => {
   await phone.close();
 });
 
-test("forget everything elsewhere removes rejected rows", async () => {
+test("forget everything on another device removes rejected rows", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await phone.startAppSync();
   await insertRejectedRow(phone);
@@ -88,7 +88,7 @@ test("forget everything elsewhere removes rejected rows", async () => {
   await phone.close();
 });
 
-test("forgetting removes only children of rejected rows", async () => {
+test("forget everything removes rows waiting on the server, not unsent rows", async () => {
   const phone = await Device.make(
     harness,
     user,
@@ -118,7 +118,7 @@ test("forgetting removes only children of rejected rows", async () => {
   await phone.close();
 });
 
-test("previously rejected rows are dropped once after forgetting", async () => {
+test("rejected rows are removed only once after forget everything", async () => {
   const known = memory();
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await phone.startAppSync(known);
@@ -148,7 +148,7 @@ test("previously rejected rows are dropped once after forgetting", async () => {
   await phone.close();
 });
 
-test("a row rejected after forget everything stays", async () => {
+test("a row rejected after forget everything stays on the device", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await forgetEverything();
   await phone.insert("sessions", session("unsent"));

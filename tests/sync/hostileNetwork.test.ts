@@ -39,7 +39,7 @@ function createPatientSync(known = memory()): Replicator {
   return new Replicator({ server, collections, store: known, retryMs: 60_000, waitForLeadership: false });
 }
 
-test("row text about a full disk is ignored", async () => {
+test("a row whose text names a quota error does not report a full disk", async () => {
   await goLive();
   proxy.reject = (path) => (path.includes("/push") ? { status: 502 } : undefined);
   await device.insert("sessions", session("s", { title: "What is a QuotaExceededError?" }));
@@ -76,7 +76,7 @@ test("a stream closed at once reconnects with backoff", async () => {
   expect(fourth!.at - third!.at).toBeGreaterThan(1_900);
 });
 
-test("a push ignores foreign JSON until its retry", async () => {
+test("a push answered with foreign JSON stays pending until its retry", async () => {
   device.sync = createPatientSync();
   const connected = firstValueFrom(device.sync.connected$);
   await device.sync.start();
@@ -92,7 +92,7 @@ test("a push ignores foreign JSON until its retry", async () => {
   expect(proxy.count("/push")).toBe(2);
 });
 
-test.each(["null", "{}", '{"documents":[]}'])("%s is no response to a pull", async (body) => {
+test.each(["null", "{}", '{"documents":[]}'])("a pull does not accept the JSON %s as a response", async (body) => {
   proxy.forge = (path) => (path.includes("/pull") ? { type: "application/json", body } : undefined);
   proxy.reject = (path) => (path.includes("/stream") ? { status: 502 } : undefined);
   device.sync = createPatientSync();
@@ -107,7 +107,7 @@ test.each(["null", "{}", '{"documents":[]}'])("%s is no response to a pull", asy
   await eventually("it failed again", () => kind() === "offline");
 });
 
-test("a server lost after restore gets few requests", async () => {
+test("a server that becomes unreachable after a restore gets few requests", async () => {
   device.sync = createPatientSync();
   const connected = firstValueFrom(device.sync.connected$);
   await device.sync.start();
@@ -133,7 +133,7 @@ test("a server lost after restore gets few requests", async () => {
   await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 2);
 });
 
-test("sync continues after a full disk", async () => {
+test("sync continues after a full disk has space again", async () => {
   const known = memory();
   const save = vi.spyOn(known, "save");
   const full = new DOMException("The disk is full.", "QuotaExceededError");
@@ -167,7 +167,7 @@ function rejectReadsAfterClose(): void {
   };
 }
 
-test("waiting rows are counted when full or stopped", async () => {
+test("waiting rows are counted on a full disk and after the sync stops", async () => {
   await goLive();
   await device.sync!.awaitInSync();
   rejectReadsAfterClose();

@@ -6,7 +6,7 @@ import { harness, user, withUser } from "./setup.ts";
 
 withUser();
 
-test("the server stores 100 documents and rejects 20", async () => {
+test("of 120 documents, the server stores 100 and rejects 20", async () => {
   const devices: Device[] = [];
   for (const name of ["a", "b"]) {
     const device = await Device.make(harness, user, ["documents", "sessions"]);
@@ -63,7 +63,7 @@ test("the server stores 100 documents and rejects 20", async () => {
   await Promise.all(devices.map((device) => device.close()));
 });
 
-test("a full account accepts edits, deletes and swaps", async () => {
+test("an account at the document limit accepts edits, deletes and swaps", async () => {
   const device = await Device.make(harness, user, ["documents"]);
   await device.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
   await device.online();

@@ -9,7 +9,7 @@ withTwoDevices(["documents", "vectorEmbeddings", "sessions", "episodes"]);
 const ids = async (collection: string) =>
   (await harness.rows(user, collection)).filter((row) => !row["_deleted"]).map((row) => row["id"]);
 
-test("an early episode appears with its session", async () => {
+test("an episode pushed before its session appears with the session", async () => {
   await laptop.online();
   await phone.insert("episodes", episode("e", "s"));
   await phone.online();
@@ -25,7 +25,7 @@ test("an early episode appears with its session", async () => {
     await eventually(`${collection} arrive`, async () => (await laptop.row(collection, id)) !== undefined);
 });
 
-test("a document accepted on retry has all blocks", async () => {
+test("a document accepted on retry has all its blocks", async () => {
   await phone.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
   await phone.online();
   const blocks = [0, 1, 2].map((number) => block("late", number, [`part ${number}`, `more of ${number}`]));

@@ -88,7 +88,7 @@ async function prepareLargeBatch(): Promise<void> {
   proxy.requests.length = 0;
 }
 
-test("repeating a partly failed batch applies nothing twice", async () => {
+test("repeating a partly failed batch applies no row twice", async () => {
   await prepareLargeBatch();
   proxy.reject = (path) => (path.includes("/push") && pushes().length === 2 ? { status: 502 } : undefined);
   online();
@@ -111,7 +111,7 @@ test("repeating a partly failed batch applies nothing twice", async () => {
   expect(pushes().length).toBe(count);
 });
 
-test("Retry-After repeats only the rejected part", async () => {
+test("after Retry-After, only the rejected part of a batch is repeated", async () => {
   const detail = { value: "x".repeat(900_000) };
   await device.insert("facts", ...Array.from({ length: 6 }, (_, i) => ({ ...fact(`f${i}`), ...detail })));
   proxy.reject = (path) =>
@@ -126,7 +126,7 @@ test("Retry-After repeats only the rejected part", async () => {
   await eventually("it is live", () => kind() === "live");
 });
 
-test.each([400, 403, 413, 422])("a row causing %i does not block others", async (status) => {
+test.each([400, 403, 413, 422])("a row rejected with %i does not block other rows", async (status) => {
   rejectBad(status);
   const good = Array.from({ length: 20 }, (_, i) => `s${i}`);
   await device.insert("sessions", ...good.slice(0, 7).map((id) => session(id)));
@@ -167,7 +167,7 @@ test.each([400, 403, 413, 422])("a row causing %i does not block others", async 
   });
 });
 
-test("a corrected edit replaces the stored row", async () => {
+test("an edit corrected after its rejection replaces the stored row", async () => {
   await device.insert("sessions", session("s", { title: "old" }));
   online();
   await waitUntilPushed();
@@ -181,7 +181,7 @@ test("a corrected edit replaces the stored row", async () => {
   expect((await device.row("sessions", "s")).title).toBe("new");
 });
 
-test("a corrected edit keeps another device's change", async () => {
+test("an edit corrected after its rejection keeps another device's change", async () => {
   await device.insert("documents", document("d", user, { accessCount: 1 }));
   online();
   await waitUntilPushed();
@@ -223,7 +223,7 @@ test("a rejected row's neighbor is sent unchanged", async () => {
   expect(sent.slice(1).map((body) => JSON.parse(body))).toEqual([[good]]);
 });
 
-test("a lone surrogate blocks no other rows", async () => {
+test("a row with a lone surrogate does not block other rows", async () => {
   await device.insert("sessions", session("cut", { title: "\ud83d" }), session("good"));
   online();
   await waitUntilPushed();
@@ -231,7 +231,7 @@ test("a lone surrogate blocks no other rows", async () => {
   await eventually("it is live", () => kind() === "live");
 });
 
-test("a server rejecting every push marks no row", async () => {
+test("no row is marked as rejected by a server that rejects every push", async () => {
   proxy.reject = (path) => (path.includes("/push") ? { status: 404, code: "NOT_FOUND" } : undefined);
   await device.insert("sessions", session("a"), session("b"));
   online();
@@ -246,7 +246,7 @@ test("a server rejecting every push marks no row", async () => {
   await eventually("it is live", () => kind() === "live");
 });
 
-test("a rejected delete waits without an error", async () => {
+test("a rejected delete stays pending and its row gets no error", async () => {
   await device.insert("sessions", session("s"));
   online();
   await waitUntilPushed();

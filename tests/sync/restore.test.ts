@@ -10,7 +10,7 @@ withUser(true);
 const titles = async (device: Device) =>
   Object.fromEntries((await device.rows("sessions")).map((row) => [row.id, row.title]));
 
-test("devices upload newer rows but no erased ones", async () => {
+test("after a restore, devices upload newer rows but no erased rows", async () => {
   const [phone, laptop] = [
     await Device.make(harness, user, NAMES, true),
     await Device.make(harness, user, NAMES, true),

@@ -7,7 +7,7 @@ import { harness, user, withUser } from "./setup.ts";
 
 withUser();
 
-test("a revoked device's stream ends, its rows remain", async () => {
+test("a revoked device's stream ends, and its rows stay on the device", async () => {
   const { userId } = user;
   const thief: User = { userId, ...(await harness.control<{ token: string }>("token", { userId })) };
   const [own, stolen] = [

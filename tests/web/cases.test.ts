@@ -24,6 +24,6 @@ test("tokens, scores and rankings match the server", () => {
   expect(runRanking(cases("ranking"))).toEqual([]);
 });
 
-test("vector decoding and rejection match the server", () => {
+test("vectors are decoded or rejected as on the server", () => {
   expect(runVectors(cases("vectors"))).toEqual([]);
 });

@@ -19,7 +19,7 @@ test("a captive portal counts as an unreachable server", async () => {
   expect(isUnreachable(await thrown((_, response) => response.end(page)))).toBe(true);
 });
 
-test("lost connections are unreachable, app errors are not", async () => {
+test("a lost connection counts as an unreachable server, an app error does not", async () => {
   expect(isUnreachable(await thrown((request) => request.destroy()))).toBe(true);
   const broken: RequestListener = (_, response) => {
     response.writeHead(200, { "content-length": 10 }).write("{");

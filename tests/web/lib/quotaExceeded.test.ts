@@ -17,14 +17,14 @@ test.each([
   ],
   ["as RxDB reports a failed write", wrapped({ writeError: { name: "QuotaExceededError" } })],
   ["as the cause of another error", new Error("It could not be stored.", { cause: quota })],
-])("recognized: %s", (_, error) => expect(isQuotaExceeded(error)).toBe(true));
+])("a quota error is recognized %s", (_, error) => expect(isQuotaExceeded(error)).toBe(true));
 
 test.each([new Error("no"), new DOMException("no", "AbortError"), null, undefined, "QuotaExceeded"])(
   "%s is not a quota error",
   (error) => expect(isQuotaExceeded(error)).toBe(false),
 );
 
-test("user text inside an error is ignored", () => {
+test("user text that names a quota error is not taken for one", () => {
   const pushRows = [{ newDocumentState: { id: "e", userMessage: "What is a QuotaExceededError?" } }];
   const errors = [{ name: "Refusal", message: "The server answered 502." }];
   const error = wrapped({ pushRows, errors, direction: "push" });

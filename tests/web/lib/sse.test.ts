@@ -9,11 +9,11 @@ const EVENTS = [
   { event: "message", data: "one\ntwo" },
 ];
 
-test("an event without a name is a message", () => {
+test("an event without a name is a message event", () => {
   expect(new SseParser().feed(STREAM)).toEqual(EVENTS);
 });
 
-test("events arrive whole in whatever chunks they come", () => {
+test("events are parsed whole however the stream is split", () => {
   for (let size = 1; size < STREAM.length; size++) {
     const parser = new SseParser();
     const chunks = Array.from({ length: Math.ceil(STREAM.length / size) }, (_, n) =>

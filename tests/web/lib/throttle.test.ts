@@ -5,7 +5,7 @@ import { throttledUpdates } from "../../../web/src/lib/backoff.ts";
 
 const LOOK_MS = 60;
 
-test("continuous changes cause few but current updates", async () => {
+test("continuous changes cause few updates, each with the current state", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const [state$, rows$] = [new Subject<string>(), new Subject<number>()];

@@ -107,7 +107,7 @@ test.each([
   expect(uncatalogued([...nodesOf(syntaxOf("a.tsx", source))])).toEqual([text]);
 });
 
-test("every key is used", () => {
+test("every key of the catalog is used", () => {
   const used = FILES.flatMap(({ nodes }) => nodes)
     .filter(({ type }) => type === "Literal" || type === "TemplateLiteral")
     .flatMap(literals);
@@ -130,7 +130,7 @@ function argumentsOf(elements: readonly MessageFormatElement[]): string[] {
   return [...new Set(names)].toSorted();
 }
 
-test("every call passes the values of its messages", () => {
+test("every call of t passes the arguments of its message", () => {
   const given = (node: Node | undefined) =>
     (node?.properties ?? []).map(({ key }: Node) => keyOf(key)).toSorted() as string[];
   const checked = CALLS.flatMap(({ arguments: [key, values] }) =>
@@ -152,7 +152,7 @@ function loadedWith(name: string, found = new Set<string>()): Set<string> {
   return found;
 }
 
-test("the initial load contains all texts it needs", () => {
+test("the first load contains every text that its files show", () => {
   const first = loadedWith("main.tsx");
   const nodes = FILES.filter(({ name }) => first.has(name)).flatMap((file) => file.nodes);
   const keys = nodes
@@ -174,7 +174,7 @@ test("a text without arguments ignores values", () => {
   expect(t("sync.line.sending", { n: 2, when: "" })).toBe("2 changes waiting");
 });
 
-test("texts use words that people know", () => {
+test("texts of the app contain no jargon", () => {
   const sentences = Object.values(storedSentences).filter((text) => typeof text === "string");
   const texts = [...Object.values(TEXTS), ...sentences].map((text) =>
     text.replace(/\{\w+(?:, \w+(?:, (?=\w+\}))?)?|\b(?:one|other|true|=0) (?=\{)/gu, "…"),

@@ -36,7 +36,7 @@ test("opening the database migrates older rows", async () => {
   await after.close();
 });
 
-test("a failed migration keeps rows and can retry", async () => {
+test("a failed migration keeps all rows and can be retried", async () => {
   const [user, storage] = [randomUUID(), getRxStorageMemory()];
   const before = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
   const ids = ["f1", "f2", "f3"];

@@ -5,7 +5,7 @@ import { changeFact } from "../../../web/src/backend/memory/facts.ts";
 import { deleteDocuments, deleteRow } from "../../../web/src/backend/library/deletion.ts";
 import { contextOf, insert, openRows, stored } from "../device.ts";
 
-test("an edit after a delete changes nothing", async () => {
+test("an edit after a delete does not change the tombstone", async () => {
   const records = await openRows();
   await insert(records, "documents", { id: "d" });
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
@@ -17,7 +17,7 @@ test("an edit after a delete changes nothing", async () => {
   expect(before["_deleted"]).toBe(true);
 });
 
-test("a concurrent edit leaves the tombstone empty", async () => {
+test("an edit concurrent with a delete leaves the tombstone empty", async () => {
   const records = await openRows();
   await insert(records, "facts", { id: "f" });
   const context = contextOf(records);

@@ -18,7 +18,7 @@ function shade(scheme: "light" | "dark"): number {
 }
 
 test.each(FILLED.flatMap((color) => [[color, "light"] as const, [color, "dark"] as const]))(
-  "a filled %s button is readable, %s theme",
+  "a filled %s button is readable in the %s theme",
   (color, scheme) => {
     const letters = defaultVariantColorsResolver({ color, theme: whole, variant: "filled" }).color;
     const ink = letters.includes("black") ? whole.black : whole.white;

@@ -39,17 +39,17 @@ test.each([
     { key: "c", value: "d" },
     { key: "a", value: "b" },
   ],
-])("replaced texts: %s", (_, ours, theirs, lost) => {
+])("replacedTexts: %s", (_, ours, theirs, lost) => {
   expect(replacedTexts("facts", { ...base, ...ours }, base, { ...base, ...theirs })).toEqual(lost);
 });
 
-test("without a base, every replaced text is lost", () => {
+test("replacedTexts without a base returns every replaced text", () => {
   expect(replacedTexts("sessions", { title: "Mine" }, undefined, { title: "Yours" })).toEqual({
     title: "Mine",
   });
 });
 
-test("a row's name is its shortened first line", () => {
+test("a row is named after its truncated first line", () => {
   expect(nameOf("episodes", { userMessage: " What now?\nTell me." })).toBe("What now?");
   expect(nameOf("memories", { text: "x".repeat(500) })).toHaveLength(80);
   expect(nameOf("vectorEmbeddings", {})).toBe("");
@@ -60,11 +60,11 @@ test.each([
   [false, "live", "chat.noAssistant"],
   [false, "signed-out", "chat.signedOut"],
   [true, "signed-out", "chat.signedOut"],
-] as const)("reason for no assistant: available %s, sync %s", (available, kind, key) => {
+] as const)("noAssistantReason gives a reason: available %s, sync %s", (available, kind, key) => {
   expect(noAssistantReason(available, kind)).toBe(t(key));
 });
 
-test.each(["live", "offline"] as const)("an available assistant needs no reason: sync %s", (kind) => {
+test.each(["live", "offline"] as const)("noAssistantReason is empty with an assistant: sync %s", (kind) => {
   expect(noAssistantReason(true, kind)).toBe("");
 });
 
@@ -75,7 +75,7 @@ test("an unknown error gives advice and some details", () => {
   expect(label.length).toBeLessThan(320);
 });
 
-test("a day ends at midnight, not after 24 hours", () => {
+test("relative dates change at midnight, not after 24 hours", () => {
   const now = new Date(2026, 4, 14, 22, 40);
   const at = (day: number, hour: number) => new Date(2026, 4, day, hour, 20).toISOString();
   expect(ago(now.toISOString(), +now)).toBe("just now");
@@ -89,12 +89,12 @@ test("a day ends at midnight, not after 24 hours", () => {
   expect(ago("not a time", +now)).toBe("not a time");
 });
 
-test("an overdue attempt shows no past time", () => {
+test("an overdue retry shows no time in the past", () => {
   expect(nextAttempt(2, "2020-01-01T00:00:00.000Z")).toBe("Failed 2 times. Trying again soon.");
   expect(nextAttempt(1, "2999-01-01T00:00:00.000Z")).toMatch(/^Failed 1 time\. Next attempt: .*2999/u);
 });
 
-test("technical messages get a plain introduction", () => {
+test("technical rejection messages get a plain introduction", () => {
   const technical = { code: "INVALID", message: "The row lacks `title`." };
   expect(rejectionMessage(technical)).toMatch(
     /stays on this device only\. Change it.* The row lacks `title`\.$/u,
@@ -115,7 +115,7 @@ test("omitted prompt parts are counted by kind", () => {
   );
 });
 
-test("documents used this month get no unused date", () => {
+test("unusedSince names no date for documents used this month", () => {
   expect(unusedSince(5, new Date().toISOString())).toBe("These 5 documents have been unused the longest.");
   expect(unusedSince(1, new Date().toISOString())).toBe("This document has been unused the longest.");
   expect(unusedSince(5, "2020-03-15T00:00:00.000Z")).toBe(
@@ -123,7 +123,7 @@ test("documents used this month get no unused date", () => {
   );
 });
 
-test("a small share is not shown as zero", () => {
+test("a small percentage is not shown as zero", () => {
   expect(percent(24 / 6000)).toBe("0.4%");
   expect(percent(1204 / 6000)).toBe("20%");
   expect(percent(0)).toBe("0%");

@@ -9,7 +9,7 @@ import { openRows } from "../../device.ts";
 
 const HOUR_MS = 3_600_000;
 
-test("pages reload less and less often while an erasure fails", async () => {
+test("while an erasure keeps failing, pages are asked less often to reload", async () => {
   const row = {
     leftover: { since: "", deletes: 0, storages: ["*"], atOnce: true },
   } as unknown as DeviceAccount;

@@ -67,7 +67,7 @@ test("storage that reopens by itself is not reported", async () => {
   expect(told).toEqual([]);
 });
 
-test("rows that stay closed are reported as closed", async () => {
+test("storage whose rows stay unreadable is reported as closed", async () => {
   await closed({ knows: true, reads: true }, ...Array<Look>(3).fill({ knows: true, reads: false }));
   expect([...new Set(told)]).toEqual(["closed"]);
 });
@@ -82,18 +82,18 @@ test("the check reopens a closed device database", async () => {
   expect(told).toEqual(["cleared"]);
 });
 
-test("a check without a response is repeated", async () => {
+test("a storage check that gets no response is repeated", async () => {
   const silent = { knows: true, reads: false, answers: false };
   await closed({ knows: true, reads: false }, silent, silent, { knows: false, reads: false });
   expect(told).toEqual(["closed", "cleared"]);
 });
 
-test("missing rows count as cleared despite the account", async () => {
+test("missing rows are reported as cleared although the account exists", async () => {
   await closed({ knows: true, reads: false }, { knows: true, reads: false, there: false });
   expect(told).toEqual(["closed", "cleared"]);
 });
 
-test("a database that fails again is checked again", async () => {
+test("a device database that fails again after reopening is checked again", async () => {
   const broken = { knows: true, reads: false, opens: false, breaks: true };
   await closed(broken, broken, { knows: false, reads: false, opens: false });
   expect(told).toEqual(["closed", "closed", "cleared"]);

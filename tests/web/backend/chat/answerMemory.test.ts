@@ -33,7 +33,7 @@ const asked = (sessionId: string, userMessage = "Where does the canary sing?") =
   }) as never as EpisodeDoc;
 const remembers = (sessionId: string) => rememberedFacts(contextOf(records), asked(sessionId));
 
-test("each session recalls its scope, authoritative ones nothing", async () => {
+test("a session recalls only its scope, an authoritative session no memory", async () => {
   await insert(
     records,
     "memories",
@@ -57,7 +57,7 @@ test("each session recalls its scope, authoritative ones nothing", async () => {
   expect(await remembers("gone")).toBe("");
 });
 
-test("the chat's turns and quotation answers are omitted", async () => {
+test("recall omits the chat's own turns and all quotation answers", async () => {
   const said = (id: string, sessionId: string, more: object = {}) => ({
     ...{ id, sessionId, userMessage: `The canary is ${id}.`, aiResponse: "Yes.", ...more },
   });
@@ -86,7 +86,7 @@ test("memory text cannot leave its block quote", () => {
   expect(rest).toHaveLength(3);
 });
 
-test("lines that look like secrets are omitted", () => {
+test("recalled lines that look like secrets are omitted", () => {
   const said = (id: string, text: string) => ({ id, date: "2026-01-01", session: "memory", text });
   const told = memorySection("canary", [
     said("a", "The canary's password: tweet"),

@@ -114,7 +114,7 @@ async function quoted(message: string): Promise<string> {
   return id;
 }
 
-test("a deferred question retries after each reconnection", async () => {
+test("a deferred question is retried after each reconnection", async () => {
   const [first, second] = [await quoted("When is the rent due?"), await quoted("Which rent?")];
   refuses = () => 502;
   summary$.next(summary("live"));
@@ -131,7 +131,7 @@ test("a deferred question retries after each reconnection", async () => {
     expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
 });
 
-test("a deferred question retries while online", async () => {
+test("a failed deferred question is retried while the device stays online", async () => {
   const id = await quoted("When is the rent due?");
   refuses = () => 502;
   summary$.next(summary("live"));
@@ -151,7 +151,7 @@ test("deleting a turn cancels its deferred question", async () => {
   expect(asked).toBe(0);
 });
 
-test("a deferred question keeps its quotation until answered", async () => {
+test("a deferred question keeps its quotation answer until it is answered", async () => {
   const id = await quoted("When is the rent due?");
   const before = await turn(id);
   let meanwhile: object = {};
@@ -166,7 +166,7 @@ test.each([
   ["the server is offline", undefined, ""],
   ["the assistant is unavailable", 502, ""],
   ["the request is rejected", 403, "It does not answer."],
-])("a model's answer survives a failed retry: %s", async (_, status, why) => {
+])("an assistant's answer survives a failed retry: %s", async (_, status, why) => {
   summary$.next(summary("live"));
   const id = await asking.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
@@ -212,7 +212,7 @@ test("Stop works in every phase of answering", async () => {
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
 });
 
-test("a busy assistant's wait is shown and stoppable", async () => {
+test("the wait for a busy assistant is shown and can be stopped", async () => {
   summary$.next(summary("live"));
   let times = 0;
   refuses = () => (times++, 429);
@@ -226,7 +226,7 @@ test("a busy assistant's wait is shown and stoppable", async () => {
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 });
 
-test("a stopped or interrupted retry keeps the answer", async () => {
+test("a stopped or interrupted retry keeps the earlier answer", async () => {
   summary$.next(summary("live"));
   const id = await asking.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
@@ -243,7 +243,7 @@ test("a stopped or interrupted retry keeps the answer", async () => {
   expect(await turn(id)).toEqual(before);
 });
 
-test("memories are listed separately from quotations", async () => {
+test("a quotation answer lists memories separately from quotations", async () => {
   await insert(records, "sessions", { id: "s", title: "Flat" });
   await insert(records, "memories", { id: "m", text: "The rent went up in spring." });
   const id = await quoted("When is the rent due?");
@@ -255,7 +255,7 @@ test("memories are listed separately from quotations", async () => {
   expect(citations).toHaveLength(1);
 });
 
-test("quoting counts one use per turn, borrowing none", async () => {
+test("quoting a document counts one use per turn, borrowing it none", async () => {
   await insert(records, "documents", { id: "other" });
   const context = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base: "" });
   await borrow(context, "other", "s");

@@ -53,7 +53,7 @@ function context(searchesDocuments: boolean) {
   return made;
 }
 
-test("the preview contains facts, turns, memories and passages", async () => {
+test("the prompt preview contains facts, turns, memories and passages", async () => {
   const { prompt, budget, dropped } = (await previewPrompt(context(true), embedding, searcher, "b"))!;
   expect(prompt).toContain("- canary.name: Piet\n");
   expect(prompt).not.toContain("940");
@@ -83,7 +83,7 @@ test("quotation and not-found answers enter no prompt", async () => {
   expect(prompt).toContain("A canary elsewhere? Yes.");
 });
 
-test("FREE omits documents; no preview without a model", async () => {
+test("the FREE preview omits documents, and no model gives no preview", async () => {
   const made = await previewPrompt(context(false), embedding, searcher, "b");
   expect(made!.prompt).not.toContain("DOCUMENT CONTEXT");
   const none = { embedderIfDownloaded: async () => null } as unknown as EmbeddingModel;
@@ -91,7 +91,7 @@ test("FREE omits documents; no preview without a model", async () => {
   expect(await previewPrompt(context(true), embedding, searcher, "gone")).toBeNull();
 });
 
-test("a crashed model is discarded and restarted later", async () => {
+test("a model that crashes during a preview is discarded and restarted later", async () => {
   const gone = new Error("The embedder failed: out of memory");
   const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
   let discarded: unknown[] = [];

@@ -40,12 +40,12 @@ test.each([
   expect(fitting(change)).toBe(false);
 });
 
-test("a missing required field does not match", () => {
+test("a row without a required field does not match the schema", () => {
   const { value: _, ...rest } = fact;
   expect(matchesSchema(rest, facts as Schema)).toBe(false);
 });
 
-test("file names match the server's without path traversal", () => {
+test("file names equal the server's and prevent path traversal", () => {
   expect(textFile("lease 2.pdf", "d1")).toBe("documents/lease 2.pdf (d1).txt");
   expect(textFile("../../etc/passwd", "d")).toBe("documents/.._.._etc_passwd (d).txt");
   expect(waitingFile("../passwd", 1)).toBe("files/1 .._passwd");
@@ -60,7 +60,7 @@ test("Lines joins pieces into complete lines", () => {
   expect(() => lines.feed("x".repeat(20))).toThrow(RangeError);
 });
 
-test("renaming an id changes every reference", () => {
+test("renaming an id changes every reference to it", () => {
   const rename = (target: string, id: string) => (`${target}/${id}` === "documents/d" ? "d~2" : id);
   const block = { id: "d.3", documentId: "d", block: 3 };
   expect(renameIds("vectorEmbeddings", block, rename)).toMatchObject({ id: "d~2.3", documentId: "d~2" });
@@ -74,7 +74,7 @@ test("renaming an id changes every reference", () => {
   ]);
 });
 
-test("words match regardless of order, case and accents", () => {
+test("createMatcher ignores word order, case and accents", () => {
   expect(createMatcher("MULLER kundigung")("Kündigung an Herrn Müller.pdf")).toBe(true);
   expect(createMatcher("müller rent")("Müller.pdf")).toBe(false);
   expect(createMatcher("  ")("anything")).toBe(true);
@@ -131,7 +131,7 @@ test("a truncated ZIP is rejected wherever it ends", async () => {
 test.each([
   [0, (zip: Buffer) => zip.indexOf("of mine")],
   [6, (zip: Buffer) => zip.lastIndexOf(Buffer.from("504b0102", "hex")) + 16],
-] as const)("nothing is imported from a corrupt ZIP: level %i", async (level, place) => {
+] as const)("no row is imported from a corrupt ZIP: compression level %i", async (level, place) => {
   const context = contextOf(await openRows());
   const rows = ["a", "b", "c"].map((id) => JSON.stringify(row("facts", { id, value: "a word of mine" })));
   const projects = Array.from({ length: 800 }, (_, n) => JSON.stringify(row("projects", { id: `p${n}` })));
@@ -146,7 +146,7 @@ test.each([
   expect((await importAccount(context, new Blob([bytes]))).added).toBe(803);
 });
 
-test("rows from before forgetting get new timestamps", async () => {
+test("imported rows older than forget everything get new timestamps", async () => {
   const context = contextOf(await openRows());
   const forgottenAt = "2026-02-01T00:00:00.000Z";
   const later = "2026-02-02T00:00:00.000Z";
@@ -180,7 +180,7 @@ test("a row synced during import counts as existing", async () => {
   expect(await importAccount(contextOf(records), zip)).toEqual({ added: 1, existing: 1, leftOut: 0 });
 });
 
-test("a row with an invalid date is skipped", async () => {
+test("an imported row with an invalid date is skipped", async () => {
   const records = await openRows();
   const project = { name: "Flat" };
   const zip = zipOf(
@@ -191,7 +191,7 @@ test("a row with an invalid date is skipped", async () => {
   expect(await importAccount(contextOf(records), zip)).toEqual({ added: 1, existing: 0, leftOut: 1 });
 });
 
-test("finished turns are recorded before they are imported", async () => {
+test("finished turns are recorded as imported before they are stored", async () => {
   const context = contextOf(await openRows());
   const noted: string[] = [];
   const bulkPut = async (turns: ImportedTurn[]) => {

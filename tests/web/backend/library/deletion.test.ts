@@ -34,7 +34,7 @@ async function expectDone(
   }
 }
 
-test.each(cases.cases)("$name", async (one) => {
+test.each(cases.cases)("deleteWithDependents: $name", async (one) => {
   const records = await world();
   const keys: Record<string, string[]> = {};
   for (const key of one.delete) {
@@ -57,7 +57,7 @@ test.each([
   );
 });
 
-test("deleting a missing document deletes its text", async () => {
+test("deleting a document whose row is missing deletes its blocks", async () => {
   const records = await openRows();
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
   await deleteDocuments({ database: records } as AccountContext, ["d"]);
@@ -66,7 +66,7 @@ test("deleting a missing document deletes its text", async () => {
   expect(JSON.stringify(tombstone)).not.toContain("secret");
 });
 
-test("a delete removes blocks before their document", async () => {
+test("deleting a document removes its blocks before its row", async () => {
   const records = await world();
   const gone: string[] = [];
   for (const { name, $ } of [records.vectorEmbeddings, records.documents] as RxCollection[]) {

@@ -69,7 +69,7 @@ test("concurrent searches give complete results", async () => {
   expect(searcher.chunks).toBeLessThanOrEqual(MOST);
 });
 
-test("changed texts are reread, deleted ones removed", async () => {
+test("the search cache rereads changed blocks and drops deleted documents", async () => {
   await ask("only-a");
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
   await editRow(block, (held) => ({ ...held, chunks: [{ index: 0, start: 0, text: "hen", tokens: 1 }] }));
@@ -105,7 +105,7 @@ function held(): () => void {
   return release;
 }
 
-test("a restarted read also serves the earlier search", async () => {
+test("a search waiting for a read is served by the read that restarts it", async () => {
   const endFirst = held();
   const asked = ask("only-a");
   await turns();
@@ -121,7 +121,7 @@ test("a restarted read also serves the earlier search", async () => {
   await prepared;
 });
 
-test("a model change during a search loses nothing", async () => {
+test("a model change during a search loses no result", async () => {
   model = { hash: "one", dims: 2 };
   const end = held();
   const asked = ask("only-a");
@@ -132,7 +132,7 @@ test("a model change during a search loses nothing", async () => {
   expect((await asked).in).toEqual(["a"]);
 });
 
-test("the next search repeats a failed read", async () => {
+test("the next search repeats a failed read of blocks", async () => {
   const { find } = records.vectorEmbeddings;
   records.vectorEmbeddings.find = () => {
     throw new Error("The disk does not answer.");

@@ -91,7 +91,7 @@ async function goneOver() {
   return { embedding, before, first, second };
 }
 
-test("a replaced model is terminated and reports nothing", async () => {
+test("a model replaced during its start is terminated without a state change", async () => {
   const { embedding, before, first, second } = await goneOver();
   second.answer({ kind: "output" });
   expect((await embedding.embedder())?.manifest.hash).toBe("two");
@@ -101,7 +101,7 @@ test("a replaced model is terminated and reports nothing", async () => {
   expect(Starting.all.map(({ terminated }) => terminated)).toEqual([true, false]);
 });
 
-test("a replaced model's failed start changes nothing", async () => {
+test("a replaced model's failed start does not affect the new model", async () => {
   const { embedding, before, first, second } = await goneOver();
   first.answer({ kind: "failure", message: "No room." });
   await before;
@@ -151,7 +151,7 @@ test("a discarded model restarts on the next request", async () => {
   expect(Starting.all[1]!.terminated).toBe(false);
 });
 
-test("failed downloads retry, but not on full disks", async () => {
+test("a failed model download is retried unless the disk is full", async () => {
   current = model("one");
   const { embedding } = await opened();
   const summary = (kind: SyncSummary["kind"]) => ({ kind }) as SyncSummary;

@@ -10,7 +10,7 @@ const [DOCUMENTS, SESSIONS, EPISODES] = [100, 200, 5_000];
 const times = (n: number, make: (n: number) => object) => Array.from({ length: n }, (_, at) => make(at));
 const day = (n: number) => new Date(Date.UTC(2026, 0, 1 + n)).toISOString();
 
-test("a large account's rows are read only once", async () => {
+test("typing a query reads the rows of a large account only once", async () => {
   const counted = counting(getRxStorageMemory());
   const records = await openRows(counted.storage);
   const read = () => ["documents", "sessions", "facts", "episodes"].map((name) => counted.read(name));
@@ -41,7 +41,7 @@ test("a large account's rows are read only once", async () => {
   expect(since()[3]).toBe(0);
 });
 
-test("rows are read again after a failed read", async () => {
+test("quick search reads the rows again after a failed read", async () => {
   const records = await openRows();
   await insert(records, "facts", { id: "f", key: "home", value: "Harbour Street" });
   const finder = new QuickSearch(records);

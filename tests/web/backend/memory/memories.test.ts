@@ -28,7 +28,7 @@ const chain = () =>
     { id: "new", text: "The rent is 940.", supersedes: "old" },
   );
 
-test("a new chat starts in its existing project", async () => {
+test("a new chat starts in the given project only if it exists", async () => {
   await insert(records, "projects", { id: "p" });
   await ensureSession(context, "s", "When is the rent due?", "p");
   await ensureSession(context, "t", "And the other?", "gone");
@@ -36,7 +36,7 @@ test("a new chat starts in its existing project", async () => {
   expect(await at("sessions", "t")).not.toHaveProperty("projectId");
 });
 
-test("a chat moves into a project and back", async () => {
+test("a chat can be moved into a project and out again", async () => {
   await insert(records, "sessions", { id: "s" });
   await moveSession(context, "s", "p");
   expect(await at("sessions", "s")).toMatchObject({ projectId: "p" });
@@ -44,7 +44,7 @@ test("a chat moves into a project and back", async () => {
   expect(await at("sessions", "s")).not.toHaveProperty("projectId");
 });
 
-test("clearing a description removes the field", async () => {
+test("clearing a project's description removes the field", async () => {
   await insert(records, "projects", { id: "p", description: "secret" });
   await changeProject(context, "p", { name: "Flat", description: "" });
   const row = await at("projects", "p");
@@ -52,20 +52,20 @@ test("clearing a description removes the field", async () => {
   expect(row).not.toHaveProperty("description");
 });
 
-test("a repeated memory is refreshed within its scope", async () => {
+test("adding a memory again refreshes it, but only within its scope", async () => {
   await insert(records, "memories", { id: "m", text: "Short answers." });
   expect(await addMemory(context, "short answers.", null)).toBe("m");
   expect((await at("memories", "m"))["updatedAt"]).not.toBe(T);
   expect(await addMemory(context, "Short answers.", "p")).not.toBe("m");
 });
 
-test("pinning does not change the update time", async () => {
+test("pinning a memory does not change its update time", async () => {
   await insert(records, "memories", { id: "m" });
   await pinMemory(context, "m", true);
   expect(await at("memories", "m")).toMatchObject({ pinned: true, updatedAt: T });
 });
 
-test("restoring an earlier version supersedes the later one", async () => {
+test("restoring an earlier memory version supersedes the later one", async () => {
   await chain();
   await restoreMemoryVersion(context, "old");
   const [old, later] = [await at("memories", "old"), await at("memories", "new")];

@@ -12,7 +12,7 @@ const refusedOn = (day: number, at = syncError.at) => ({
   syncError: { ...syncError, at },
 });
 
-test("the newest rejection is listed first, retried last", async () => {
+test("the newest rejected row is listed first and retried last", async () => {
   const records = await openRows();
   const late = refusedOn(1, "2026-01-03T00:00:00.000Z");
   await insert(records, "documents", late, refusedOn(2), refusedOn(4), refusedOn(3));
@@ -28,7 +28,7 @@ test("the newest rejection is listed first, retried last", async () => {
   await soon(() => expect(refused.rows$.value).toEqual([]));
 });
 
-test("retrying a forgotten row renews its related rows", async () => {
+test("retrying a FORGOTTEN row gives its dependents new creation times", async () => {
   const records = await openRows();
   const forgottenAt = "2026-01-05T00:00:00.000Z";
   const late = "2999-01-01T00:00:00.000Z";

@@ -54,7 +54,7 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
   return { records, device, sync, said, isLive: () => sync.summary$.value.kind === "live" };
 }
 
-test("a written row waits until the server confirms", async () => {
+test("a row written on this device counts as waiting until confirmed", async () => {
   const { base, release } = await serving();
   const { records, sync, said, isLive } = await begun(base);
   onTestFinished(release); // what waits for it keeps the rows from being closed
@@ -69,7 +69,7 @@ test("a written row waits until the server confirms", async () => {
   await soon(() => expect(sync.summary$.value).toMatchObject({ waiting: 0, waitingOf: {} }));
 });
 
-test("rows from the server do not wait", async () => {
+test("rows received from the server do not count as waiting", async () => {
   const { base } = await serving();
   const { records, sync } = await begun(base);
   await collectionOf(records, "facts").storageInstance.bulkWrite(
@@ -89,7 +89,7 @@ test("rows from the server do not wait", async () => {
   expect(sync.summary$.value.waiting).toBe(0);
 });
 
-test("sync reports live only after counting all collections", async () => {
+test("sync is live only after the waiting rows of all collections are counted", async () => {
   const { base, release } = await serving();
   const { storage, open } = late();
   const { records, sync, said, isLive } = await begun(base, storage);

@@ -17,7 +17,7 @@ import {
 
 withUploads();
 
-test("a model crash while counting loses no file", async () => {
+test("a model crash while counting tokens loses no file", async () => {
   const gone = new Error("The embedder failed: out of memory");
   const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
   const ifHere = vi.spyOn(EmbeddingModel.prototype, "embedderIfDownloaded").mockResolvedValue(dead);
@@ -44,7 +44,7 @@ test("resumed embedding does not delay new files", async () => {
   release();
 });
 
-test("rejected documents do not each request the model", async () => {
+test("many rejected documents request the model only a few times", async () => {
   const { base, release, asked } = await slowModels();
   release();
   const ids = Array.from({ length: 20 }, (_, n) => `d${n}`);
@@ -59,7 +59,7 @@ test("rejected documents do not each request the model", async () => {
   expect(asked()).toBeLessThanOrEqual(3);
 });
 
-test("pending documents are left to a busy server", async () => {
+test("the device leaves pending documents for a busy server to embed", async () => {
   await insertBrokenOff("refused", "pending");
   const desk = openUploads(records);
   void desk.uploads.resume();

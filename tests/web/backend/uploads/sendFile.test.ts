@@ -26,7 +26,7 @@ test.each([
   [413, "text/html", "<h1>Too large</h1>"],
   [404, "application/json", '{"error":"no route"}'],
   [200, "text/html", "<h1>Sign in to the train's network</h1>"],
-])("a foreign response (%i %s %s) loses no file", async (status, type, body) => {
+])("a response from something else than the server (%i %s %s) loses no file", async (status, type, body) => {
   const base = await answering((_, response) =>
     response.writeHead(status, { "content-type": type }).end(body),
   );
@@ -41,7 +41,7 @@ test.each([
   expect([...desk.files.rows.keys()]).toEqual(["utf32"]);
 });
 
-test("a file without its parser waits for reconnection", async () => {
+test("a file whose parser cannot be loaded waits for reconnection", async () => {
   const document = { id: "f", status: "ready" };
   const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
   const desk = openUploads(records, { base });
@@ -86,7 +86,7 @@ function heldTimers() {
   return held;
 }
 
-test("a server-only file is resent after its delay", async () => {
+test("a file that only the server can read is sent again after a delay", async () => {
   let sent = 0;
   const base = await answering((request, response) => {
     if (request.method !== "POST") return void response.end("{}");
@@ -123,20 +123,20 @@ async function followed(stage = "embedding") {
   return desk;
 }
 
-test("server embedding of a deleted document is canceled", async () => {
+test("an upload ends as canceled if its document was deleted here", async () => {
   await insert(records, "documents", { id: "f" });
   await (await records.documents.findOne("f").exec())!.remove();
   const desk = await followed("cancelled");
   expect(desk.task("f")!.documentId).toBeNull();
 });
 
-test("server embedding is canceled by forget everything", async () => {
+test("forget everything cancels an upload that the server is embedding", async () => {
   const desk = await followed();
   desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
   await until(desk, "f", "cancelled");
 });
 
-test("server embedding ends when its row is ready", async () => {
+test("an upload that the server is embedding ends when its row is ready", async () => {
   const desk = await followed();
   desk.sync.serverEmbedding$.next({ f: { done: 2, of: 3 } });
   expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });

@@ -31,7 +31,7 @@ const turns = async () => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test("closing before the text is stored loses nothing", async () => {
+test("closing the page before a file's text is stored loses no file", async () => {
   // What the earlier page had written when it closed, as it writes it.
   const first = openUploads(records);
   await first.uploads.add([new File([TEXT], "ferry.txt")], "s1");
@@ -51,7 +51,7 @@ test("closing before the text is stored loses nothing", async () => {
   expect(second.files.rows.size).toBe(0);
 });
 
-test("a full disk keeps the file for retry", async () => {
+test("an upload that fails on a full disk keeps its file for retry", async () => {
   await insert(records, "documents", { id: "f", status: "pending" });
   const desk = openUploads(records);
   desk.files.rows.set("f", waiting("f", TEXT));
@@ -107,7 +107,7 @@ test("re-adding a file restores its document's missing text", async () => {
   expect(await documents()).toEqual([id]);
 });
 
-test("another tab's work does not block later documents", async () => {
+test("a document embedded in another tab does not block later documents", async () => {
   await insertBrokenOff("a", "b");
   void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
   const desk = openUploads(records);
@@ -117,7 +117,7 @@ test("another tab's work does not block later documents", async () => {
   expect(desk.task("a")).toBeUndefined();
 });
 
-test("a failed upload is not retried after forgetting", async () => {
+test("a failed upload is not retried after forget everything", async () => {
   const desk = openUploads(records);
   desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
@@ -206,7 +206,7 @@ test("retryAll retries only retryable failures", async () => {
   expect(desk.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
 });
 
-test("canceling during counting or writing leaves no text", async () => {
+test("canceling an upload while counting tokens or writing leaves no text", async () => {
   let count = (_: number[]) => {};
   const countTokens = () => new Promise<number[]>((resolve) => (count = resolve));
   const ifHere = vi
@@ -258,7 +258,7 @@ test("re-adding a file offline retries its failed document", async () => {
   expect(document["statusDetail"]).toBeUndefined();
 });
 
-test("a document deleted while embedding ends as canceled", async () => {
+test("an upload whose document is deleted while embedding ends as canceled", async () => {
   await insertBrokenOff("a");
   const { base, release } = await slowModels();
   const desk = openUploads(records, { base, model: MODEL });
@@ -271,7 +271,7 @@ test("a document deleted while embedding ends as canceled", async () => {
   expect(desk.task("a")!.documentId).toBeNull();
 });
 
-test("a pending retry ignores a closed database", async () => {
+test("retrying embedding after the database closed logs no error", async () => {
   await insert(records, "documents", { id: "d", status: "pending" });
   const desk = openUploads(records);
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
@@ -282,7 +282,7 @@ test("a pending retry ignores a closed database", async () => {
   expect(complaints).not.toHaveBeenCalled();
 });
 
-test("a file added before forgetting keeps its timestamp", async () => {
+test("a file added before forget everything keeps its creation time", async () => {
   const desk = openUploads(records);
   desk.files.rows.set("f", waiting("f", TEXT));
   desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
@@ -296,7 +296,7 @@ test("a file added before forgetting keeps its timestamp", async () => {
   }
 });
 
-test("a failed file removal stops no later file", async () => {
+test("failing to remove one file does not stop the next upload", async () => {
   const desk = openUploads(records);
   const remove = desk.files.delete;
   desk.files.delete = (id) => (id === "bad" ? Promise.reject(new Error("The disk is gone.")) : remove(id));
@@ -319,7 +319,7 @@ async function unknowing(first: () => Promise<void>): Promise<string> {
   });
 }
 
-test("a deleted chat's upload becomes an unborrowed document", async () => {
+test("an upload to a deleted chat becomes a document that no chat borrows", async () => {
   const base = await unknowing(async () => deleteSession(desk.context, "s1"));
   const desk = openUploads(records, { base });
   desk.hear("live");
@@ -331,7 +331,7 @@ test("a deleted chat's upload becomes an unborrowed document", async () => {
   expect(await stored(records, "sessions", "s1")).toMatchObject({ _deleted: true }); // it is not begun anew
 });
 
-test("a document stays borrowed by an unsynced chat", async () => {
+test("an uploaded document stays borrowed by a chat the server lacks", async () => {
   const desk = openUploads(records, { base: await unknowing(async () => {}) });
   desk.hear("live");
   await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");

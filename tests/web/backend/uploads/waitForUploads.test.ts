@@ -48,7 +48,7 @@ const silent = () =>
     if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
   });
 
-test("an immediate question is answered from the file", async () => {
+test("a question asked during an upload is answered from the file", async () => {
   const { asking, uploads } = begin();
   void uploads.add([LEASE], "s");
   const row = await answered(await asking.ask("s", "How much is the rent?"));
@@ -74,7 +74,7 @@ test("a question waits only for its chat's files", async () => {
   await cancelAll(conversation);
 });
 
-test("an answer names the file that was canceled", async () => {
+test("an answer names the canceled file that it does not use", async () => {
   const conversation = begin(await silent());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
@@ -84,14 +84,14 @@ test("an answer names the file that was canceled", async () => {
   expect((await answered(id)).aiResponse).toContain(storedSentences.without(["lease.txt"]));
 });
 
-test("a question skips server-only and failed files", async () => {
+test("a question does not wait for failed or server-only files", async () => {
   const { asking, uploads } = begin();
   void uploads.add([MINUTES, new File([""], "empty.txt")], "s");
   const { aiResponse } = await answered(await asking.ask("s", "What was agreed?"));
   expect(aiResponse).toContain(storedSentences.without(["minutes.txt", "empty.txt"]));
 });
 
-test("Stop ends the wait and removes the draft", async () => {
+test("Stop ends the wait for an upload and removes the draft", async () => {
   const conversation = begin(await silent());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
@@ -104,7 +104,7 @@ test("Stop ends the wait and removes the draft", async () => {
   await soon(() => expect(asking.drafts$.value).toEqual({}));
 });
 
-test("a question waits until the uploaded document syncs", async () => {
+test("a question waits until the uploaded document has synced back", async () => {
   const told = { activeSessions: ["s"], filename: "lease.txt" };
   const base = await answering(({ url }, response) => {
     if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
@@ -123,7 +123,7 @@ test("a question waits until the uploaded document syncs", async () => {
   expect(await answered(id)).toMatchObject({ citations: [{ filename: "lease.txt" }] });
 });
 
-test("waiting for a silent upload times out", async () => {
+test("waiting for an upload that gets no response times out", async () => {
   const conversation = begin(await silent());
   const { context, uploads } = conversation;
   await uploads.add([LEASE], "s");
@@ -132,7 +132,7 @@ test("waiting for a silent upload times out", async () => {
   await cancelAll(conversation);
 });
 
-test("a waiting question renews its timestamp", async () => {
+test("a question that waits for an upload renews its timestamp", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const conversation = begin(await silent());

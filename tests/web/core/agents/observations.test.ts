@@ -10,7 +10,7 @@ import {
   type Observation,
 } from "../../../../web/src/core/agents/observations.ts";
 
-test("an empty filter adds no parameters", () => {
+test("an empty filter adds no request parameters", () => {
   expect(listUrl("p 1", NO_FILTER, 50, null)).toBe("/v1/observations?project=p+1&limit=50");
   expect(searchRequest("p1", { ...NO_FILTER, words: "pier" }, 9)).toEqual({
     query: "pier",
@@ -35,7 +35,7 @@ test.each([
   ["a single line has no more text", { content: "make test\n" }, "make test", false],
   ["a path without content has no more text", { path: "a.ts", content: " " }, "a.ts", false],
   ["an empty observation has no heading", { content: "" }, "", false],
-])("%s", (_, row, head, more) => {
+])("observation: %s", (_, row, head, more) => {
   expect([headingOf(row), hasMore(row)]).toEqual([head, more]);
 });
 

@@ -3,6 +3,6 @@
 import cases from "../../../conformance/answers.json";
 import { entersPrompts } from "../../../../web/src/core/chat/answers.ts";
 
-test.each(cases)("$model: $aiResponse", ({ model, aiResponse, entersPrompts: expected }) => {
+test.each(cases)("entersPrompts: $model, $aiResponse", ({ model, aiResponse, entersPrompts: expected }) => {
   expect(entersPrompts({ aiResponse, ...(model === null ? {} : { model }) })).toBe(expected);
 });

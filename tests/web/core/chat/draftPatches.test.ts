@@ -26,7 +26,7 @@ test.each([
     { e: { citations: sources } },
   ],
   ["a finished draft is removed", { e: draft("The"), f: draft("") }, { f: draft("") }, { e: null }],
-])("%s", (_, before: any, after: any, patches: any) => {
+])("draft patches: %s", (_, before: any, after: any, patches: any) => {
   if (before.f) after.f = before.f;
   if (before.e && after.e && before.e.citations.length === 0 && after.e.citations.length === 0)
     after.e.citations = before.e.citations;

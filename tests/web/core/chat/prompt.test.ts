@@ -81,7 +81,7 @@ describe("shared cases", () => {
   });
 });
 
-test("the budgets match the contract", () => {
+test("the token budgets match the contract", () => {
   expect(BUDGETS).toEqual({
     FREE: { state: 1000, rag: 0, volatile: 4000, response: 4000 },
     JIVE: { state: 2000, rag: 3000, volatile: 6000, response: 5000 },
@@ -126,7 +126,7 @@ async function made(given: PromptInput, budget: Budget): Promise<Prompt | undefi
   }
 }
 
-test("random prompts stay within budget and lose nothing", async () => {
+test("random prompts stay within budget and account for every item", async () => {
   let refused = 0;
   for (let seed = 1; seed <= ROUNDS; seed++) {
     const { given, budget } = anything(seed);
@@ -186,6 +186,6 @@ function isToldApart({ prompt, kept }: Prompt, given: PromptInput): void {
   expect(lines.filter((line) => line.startsWith("Source:")).length).toBe(kept.passages.length);
 }
 
-test("a name is sanitized to one line", () => {
+test("sanitizeLine turns a name into one line", () => {
   expect(sanitizeLine(" a\r\nb\u2028c\u0085d\t e ")).toBe("a b c d  e");
 });

@@ -3,6 +3,6 @@
 import cases from "../../../conformance/cleanup_candidates.json";
 import { suggestCleanup } from "../../../../web/src/core/documents/cleanup_candidates.ts";
 
-test.each(cases)("$name", ({ documents, count, suggested: expected }) => {
+test.each(cases)("suggestCleanup: $name", ({ documents, count, suggested: expected }) => {
   expect(suggestCleanup(documents, count).map(({ id }) => id)).toEqual(expected);
 });

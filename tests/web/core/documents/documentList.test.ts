@@ -39,7 +39,7 @@ function made(id: string, more: Partial<DocumentDoc> = {}): DocumentDoc {
 
 const ids = (documents: DocumentDoc[]) => documents.map(({ id }) => id);
 
-test("the first applicable state is shown", () => {
+test("a document is shown in the first state that applies to it", () => {
   const refused = made("a", { syncError: REFUSED, status: "pending" });
   expect(stateOf(refused, undefined)).toMatchObject({ kind: "refused", code: "DOCUMENT_LIMIT" });
   const failed = made("a", { status: "failed", statusDetail: "A part is missing." });
@@ -91,6 +91,6 @@ test.each<[Order, string[]]>([
   expect(ids(sortDocuments(held, by, true))).toEqual([...expected].reverse());
 });
 
-test("a rejected document counts only on the device", () => {
+test("a rejected document is counted only as a document on this device", () => {
   expect(countDocuments([made("a"), made("b", { syncError: REFUSED })])).toEqual({ held: 1, onlyHere: 1 });
 });

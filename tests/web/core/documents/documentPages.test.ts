@@ -22,7 +22,7 @@ function textOf({ before, passage, after }: ReturnType<typeof markPiece>): strin
   return before + passage + after;
 }
 
-test("each page begins once and keeps every piece", () => {
+test("each page begins once, and every piece is kept", () => {
   const found = mergePieces(paged);
   expect(found.map(({ begins }) => begins)).toEqual([1, 2, 4]);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(paged);
@@ -40,13 +40,13 @@ test("a text without pages is split at paragraphs", () => {
   }
 });
 
-test("a text without paragraphs is also split", () => {
+test("a text without pages and paragraphs is split, too", () => {
   const found = mergePieces(wall);
   expect(Math.max(...found.map(({ pieces }) => pieces.length))).toBeLessThanOrEqual(64);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(wall);
 });
 
-test("a split page begins only once", () => {
+test("a page split into parts shows its number only once", () => {
   const page = wall.map((piece) => ({ ...piece, page: 7 }));
   expect(mergePieces(page).map(({ begins }) => begins)).toEqual([
     7,
@@ -65,7 +65,7 @@ test("the passage is marked at its position", () => {
   expect(markPiece(page, 999)).toEqual({ before: whole, passage: "", after: "" });
 });
 
-test("a passage appears with its page or neighbors", () => {
+test("a passage is shown with its page or, without pages, its neighbors", () => {
   expect(piecesAround(paged, 0).every(({ page }) => page === 1)).toBe(true);
   const indexes = (pieces: Piece[]) => pieces.map(({ index }) => index);
   expect(indexes(piecesAround(plain, 10))).toEqual([8, 9, 10, 11, 12]);

@@ -3,7 +3,7 @@
 import cases from "../../../conformance/filename_match.json";
 import { findNamedDocuments } from "../../../../web/src/core/documents/filename_match.ts";
 
-test.each(cases)("$name", ({ message, filenames, named, isCertain }) => {
+test.each(cases)("findNamedDocuments: $name", ({ message, filenames, named, isCertain }) => {
   const found = findNamedDocuments(
     message,
     filenames.map((filename) => ({ filename })),

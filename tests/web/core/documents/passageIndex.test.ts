@@ -39,7 +39,7 @@ test("documents outside the scope do not affect results", () => {
   expect(filled().words("red", ["b"], 5)[0]!.documentId).toBe("b");
 });
 
-test("both searches omit a removed document", () => {
+test("word search and vector search omit a removed document", () => {
   const passages = filled();
   passages.remove("a");
   expect(passages.words("fox", ["a", "b"], 5)).toEqual([]);
@@ -63,7 +63,7 @@ test("equal scores rank by position, not scope order", () => {
   ]);
 });
 
-test("chunks with invalid vectors match words only", () => {
+test("chunks with invalid vectors are found by words only", () => {
   const passages = new PassageIndex(2);
   passages.add(document("a"), [
     block(0, ["fox"], [0, 0]),
@@ -75,7 +75,7 @@ test("chunks with invalid vectors match words only", () => {
   expect(passages.search("fox", null, ["a"], 2)).toHaveLength(2);
 });
 
-test("wrong query dimensions throw; zero vectors find nothing", () => {
+test("a query of wrong dimensions throws, a zero query finds no passage", () => {
   expect(() => filled().meaning(Float32Array.of(1), ["a"], 5)).toThrow(RangeError);
   expect(filled().meaning(Float32Array.of(0, 0), ["a"], 5)).toEqual([]);
 });
@@ -129,7 +129,7 @@ test("only vectors of the current model are decoded", () => {
   expect(toBlock({ ...row, embedding: "###" }, "m").vectors).toBe(null); // nor is the question lost with it
 });
 
-test("a named document gets every second result", () => {
+test("a document named in the query gets every second result", () => {
   const passages = filled();
   const found = (query: string) => passages.search(query, vector, ["a", "b"], 4).map(({ text }) => text);
   expect(found("fox").at(-1)).toBe("red hen");
@@ -139,7 +139,7 @@ test("a named document gets every second result", () => {
   expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3); // what fits by no word stays out
 });
 
-test("a coincidental file name does not rank first", () => {
+test("a file name that occurs in the query by coincidence does not rank first", () => {
   const passages = new PassageIndex(2);
   const answer = "The deposit is paid back within three months after the flat is handed over.";
   passages.add(document("house"), [block(0, [answer], null)]);

@@ -13,7 +13,7 @@ const listed = (...stages: Task["stage"][]) =>
     .map(({ id }) => id)
     .join("");
 
-test("the summary shows progress and outcomes", () => {
+test("the upload summary shows progress and outcomes", () => {
   expect(uploadSummary(tasks("reading"))).toBe("Adding 1 file");
   expect(uploadSummary(tasks("sending", "waiting", "waiting"))).toBe("Adding file 1 of 3");
   expect(uploadSummary(tasks("done", "failed", "reading", "waiting"))).toBe(
@@ -32,7 +32,7 @@ test("the summary shows progress and outcomes", () => {
   );
 });
 
-test("active uploads precede waiting, then finished ones", () => {
+test("uploads are listed in the order active, waiting, finished", () => {
   expect(listed("reading", "waiting", "waiting")).toBe("abc");
   expect(listed("done", "embedding", "sending", "waiting", "waiting")).toBe("bcdea");
   expect(listed("done", "failed", "needs-server", "reading", "waiting")).toBe("decba");

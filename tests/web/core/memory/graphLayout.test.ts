@@ -7,7 +7,7 @@ const ROOM = { width: 600, height: 400, margin: { x: 40, y: 40 } };
 const IDS = Array.from({ length: 30 }, (_, at) => `e${at}`);
 const distance = (a: Point, b: Point) => Math.hypot(a.x - b.x, a.y - b.y);
 
-test("all nodes are inside, apart and placed deterministically", () => {
+test("the layout keeps nodes inside and apart, and is deterministic", () => {
   const edges = IDS.slice(1).map((to) => ({ from: "e0", to }));
   const places = layout(IDS, edges, ROOM);
   const points = [...places.values()];
@@ -22,7 +22,7 @@ test("all nodes are inside, apart and placed deterministically", () => {
   expect([...layout(IDS, edges, ROOM)]).toEqual([...places]);
 });
 
-test("nodes neither cluster nor line the border", () => {
+test("nodes do not cluster or line up along the border", () => {
   const random = numbers(7);
   const below = (n: number) => Math.floor(random() * n);
   for (const frame of [ROOM, { width: 326, height: 340, margin: { x: 65, y: 36 } }]) {
@@ -70,7 +70,7 @@ test("connected nodes are closer than unconnected ones", () => {
   expect(near).toBeLessThan(far);
 });
 
-test("single nodes, dangling edges and empty graphs work", () => {
+test("a single node, a dangling edge and an empty graph can be laid out", () => {
   const alone = layout(
     ["a"],
     [

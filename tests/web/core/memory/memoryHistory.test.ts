@@ -38,11 +38,11 @@ test.each<[string, Linked[], string[][]]>([
     [["b", "a"]],
   ],
   ["a memory that supersedes itself", [memory("a", 1, "a", "a")], [["a"]]],
-])("%s", (_, memories, expected) => {
+])("groupHistories: %s", (_, memories, expected) => {
   expect(told(memories)).toEqual(expected);
 });
 
-test("restoring an earlier version keeps all versions", () => {
+test("restoring an earlier memory version keeps all versions", () => {
   const chain = [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")];
   const links = new Map(relinkHistory(groupHistories(chain)[0]!, "a").map((one) => [one.id, one]));
   const changed = chain.map(({ id, updatedAt }) => ({ ...links.get(id)!, updatedAt }));

@@ -57,13 +57,13 @@ function ids(scope: MemoryScope, rows: Rows = ROWS, query = QUESTION): string[] 
 }
 
 describe("a scope sees only its own rows", () => {
-  test.each(cases.sees)("$name", ({ scope, project, seen }) => {
+  test.each(cases.sees)("sees: $name", ({ scope, project, seen }) => {
     expect(sees(scope as MemoryScope, project)).toBe(seen);
   });
 });
 
 describe("a row belongs to its project or pool", () => {
-  test.each(cases.home)("$name", ({ project, home: expected }) => {
+  test.each(cases.home)("partitionOf: $name", ({ project, home: expected }) => {
     expect(partitionOf(project)).toEqual(expected);
   });
 });
@@ -91,7 +91,7 @@ test("superseded, unfinished and unrelated rows are not recalled", () => {
   expect(ids(POOL, ROWS, "")).toEqual([]);
 });
 
-test("turns from the question's date rank first", () => {
+test("turns from a date named in the question rank first", () => {
   const days = ["2025-05-06", "2025-05-07", "2025-06-07"];
   const episodes = days.map((day) => ({ ...episode(day, "loose"), createdAt: `${day}T12:00:00.000Z` }));
   const first = (question: string) => recall(question, POOL, { ...ROWS, episodes }, NOW, 20)[0]?.turn;
@@ -100,7 +100,7 @@ test("turns from the question's date rank first", () => {
   expect(first("May 6")).toBe("2025-05-06");
 });
 
-test("a result names its session within the scope", () => {
+test("a recalled row names its session only if the scope includes it", () => {
   const rows: Rows = {
     ...ROWS,
     episodes: [episode("e1", "in1")],
@@ -116,7 +116,7 @@ test("a result names its session within the scope", () => {
   expect(found.find(({ id }) => id === "episodes/e1")).toMatchObject({ turn: "e1", date: "2026-01-01" });
 });
 
-test("newer matches rank first; pinned ones never decay", () => {
+test("newer memories rank first, and pinned memories do not decay", () => {
   const plain = { text: "canary" };
   const rows: Rows = {
     ...ROWS,

@@ -19,7 +19,7 @@ test.each([
   [8, "fading"],
   [60, "fading"],
   [61, "faint"],
-] as const)("after %i days a memory is %s", (days, expected) => {
+] as const)("after %i days, an unpinned memory is labeled %s", (days, expected) => {
   expect(freshnessLabel(said(days), now)).toBe(expected);
   expect(freshnessLabel(said(days, true), now)).toBe("pinned");
 });

@@ -15,7 +15,7 @@ test.each([
   ["a later version exists beside this one", ["facts 2", "facts 3"], "newer"],
   ["one collection is later and another is earlier", ["facts 1", "memories 1"], "newer"],
   ["unknown collections are ignored", ["others 9", "rx-replication-meta-facts 3"], "ours"],
-])("%s", (_, kept, form) => {
+])("compareStoredVersion: %s", (_, kept, form) => {
   const found = kept.map((each) => {
     const [collection, version] = each.split(" ");
     return { collection: collection!, version: Number(version) };

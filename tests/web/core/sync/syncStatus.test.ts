@@ -29,7 +29,7 @@ const line = (change: object) => {
   return [mainStatus(all), ...otherStatuses(all)].map(({ status, n }) => `${status} ${n}`);
 };
 
-test("the line shows every status that needs attention", () => {
+test("the sync line shows every status that needs attention", () => {
   expect(line({})).toEqual(["synced 0"]);
   expect(line({ waiting: 3, lost: 1 })).toEqual(["sending 3", "lost 1"]);
   expect(line({ refused: ["documents", "facts"], waiting: 3, lost: 1 })).toEqual([
@@ -46,7 +46,7 @@ test("lasting and blocking statuses are announced at once", () => {
   ]);
 });
 
-test("a change sent at once is not announced", () => {
+test("a change that is sent immediately is not announced", () => {
   expect(announcements("synced", "sending", "synced", "sending", "synced")).toEqual(["", "", "", ""]);
 });
 

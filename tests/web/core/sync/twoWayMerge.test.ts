@@ -5,7 +5,7 @@ import { mergeTwoWay } from "../../../../web/src/core/sync/twoWayMerge.ts";
 const [OLD, NEW] = ["2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"];
 const row = { id: "d", updatedAt: OLD, lastAccessedAt: OLD, activeSessions: ["a"], accessCount: 1 };
 
-test("sets are united; larger counts and times win", () => {
+test("mergeTwoWay unites sets and keeps the larger counts and times", () => {
   const ours = { ...row, activeSessions: ["a", "ours"], accessCount: 3, lastAccessedAt: NEW };
   const theirs = { ...row, activeSessions: ["theirs", "a"], accessCount: 2, updatedAt: NEW };
   const united = mergeTwoWay(ours, theirs);
@@ -13,7 +13,7 @@ test("sets are united; larger counts and times win", () => {
   expect(united).toMatchObject({ accessCount: 3, lastAccessedAt: NEW, updatedAt: NEW });
 });
 
-test("newer fields win, and ties favor the server", () => {
+test("mergeTwoWay keeps the newer fields and, on a tie, the server's", () => {
   const [ours, theirs] = [
     { ...row, filename: "ours" },
     { ...row, filename: "theirs" },
@@ -23,7 +23,7 @@ test("newer fields win, and ties favor the server", () => {
   expect(mergeTwoWay(ours, theirs)["filename"]).toBe("theirs");
 });
 
-test("deletions win, and rejected rows keep their error", () => {
+test("mergeTwoWay returns the server's row if it is deleted or rejected", () => {
   const ours = { ...row, updatedAt: NEW };
   for (const theirs of [
     { ...row, _deleted: true },

@@ -3,14 +3,14 @@
 import { dateTerms, queryDateTerms } from "../../../../web/src/core/text/dates_in_text.ts";
 import cases from "../../../conformance/dates_in_text.json";
 
-test.each(cases.queries as [string, string][])("date terms of %j", (query, terms) => {
+test.each(cases.queries as [string, string][])("queryDateTerms of %j", (query, terms) => {
   expect(queryDateTerms(query, "2026-11-24T15:00:00.000Z")).toBe(terms);
 });
 
-test.each(cases.timestamps as [string, string][])("date terms of the row of %s", (timestamp, terms) => {
+test.each(cases.timestamps as [string, string][])("dateTerms of a row created at %s", (timestamp, terms) => {
   expect(dateTerms(timestamp)).toBe(terms);
 });
 
-test.each(cases.relative as [string, string, string][])("date terms of %j at %s", (query, now, terms) => {
+test.each(cases.relative as [string, string, string][])("queryDateTerms of %j at %s", (query, now, terms) => {
   expect(queryDateTerms(query, now)).toBe(terms);
 });

@@ -14,11 +14,11 @@ test("a long passage's best matching sentences are quoted", () => {
   expect(found.length).toBeLessThanOrEqual(130);
 });
 
-test("without a match, the beginning is quoted", () => {
+test("a long passage without a match is quoted from its beginning", () => {
   expect(snippet(`It begins. ${FILL}`, "zebra", 80)).toMatch(/^It begins\./u);
 });
 
-test("text without sentences or spaces is also cut", () => {
+test("a long text without sentences or spaces is cut, too", () => {
   for (const text of ["x".repeat(5000), "語".repeat(5000), "\n".repeat(5000)]) {
     expect(snippet(text, "x 語", 100).length).toBeLessThanOrEqual(110);
   }

@@ -33,7 +33,7 @@ test.each([
   ],
   ["escaped marks", "\\# 5 \\*is\\* 2 \\\\ 1", "# 5 *is* 2 \\ 1"],
   ["a horizontal rule", "One\n\n---\n\n* * *\nTwo", "One\n\n\nTwo"],
-])("stripped: %s", (_, markdown, said) => expect(stripMarkdown(markdown)).toBe(said));
+])("stripMarkdown strips %s", (_, markdown, said) => expect(stripMarkdown(markdown)).toBe(said));
 
 test.each([
   ["arithmetic operators", "2 * 3 * 4 and 5*6*7, a ** b ** c"],
@@ -43,7 +43,7 @@ test.each([
   ["comparison operators", "1 < 2 and 3 > 2, a<T>c</T>"],
   ["paths", "C:\\Users\\ada"],
   ["an empty list item and a dash", "- \nhe said - no"],
-])("unchanged: %s", (_, text) => expect(stripMarkdown(text)).toBe(text));
+])("stripMarkdown does not change %s", (_, text) => expect(stripMarkdown(text)).toBe(text));
 
 test("code loses its marks but keeps its content", () => {
   expect(stripMarkdown("Call `a * b * c` or **``x ` y``**.")).toBe("Call a * b * c or x ` y.");
@@ -54,7 +54,7 @@ test("code loses its marks but keeps its content", () => {
   );
 });
 
-test("code spans passages; only Markdown files are stripped", () => {
+test("code may span passages, and only Markdown files are stripped", () => {
   expect(stripMarkdownOf("a.md", "# A\n```\n# x\n", "# y\n```\n", "# B")).toEqual(["A\n# x\n", "# y\n", "B"]);
   expect(stripMarkdownOf("a.py", "# A", "**kwargs")).toEqual(["# A", "**kwargs"]);
 });
@@ -97,7 +97,7 @@ test("a quotation answer strips only Markdown files", () => {
   expect(quotationAnswer("all", found("all.py", "# all\n")).aiResponse).toContain("> \\# all");
 });
 
-test("recalled answers are stripped, memories are not", () => {
+test("Markdown is stripped from recalled answers but not from memories", () => {
   const said = { date: "2026-05-02", session: "session “Rent”", text: "The rent?\n\n**940** euros" };
   expect(memorySection("rent", [{ ...said, id: "e", turn: "e" }])).toContain("> The rent? 940 euros\n");
   expect(memorySection("rent", [{ ...said, id: "m" }])).toContain("> The rent? \\*\\*940"); // no answer, and no Markdown

@@ -10,6 +10,6 @@ test.each([
   [0, 30, 30_000],
   [4, 30, 80_000],
   [0, 7_200, 600_000],
-])("after %i failures, Retry-After %s s: %i ms", (tries, retryAfterS, ms) => {
+])("after %i failures with Retry-After %s s, the delay is %i ms", (tries, retryAfterS, ms) => {
   expect(retryDelayMs(tries, retryAfterS)).toBe(ms);
 });

@@ -59,7 +59,7 @@ test.each([
   ["other", "whole"],
   ["length", "cut"],
   ["content_filter", "cut"],
-])("an answer that ends with %s is %s", async (why, how) => {
+])("an answer with the finish reason %s ends as %s", async (why, how) => {
   finish = why;
   expect(await asking([], 0)).toBe("Yes.");
   expect(ending).toBe(how);
@@ -69,7 +69,7 @@ test.each<Refused>([
   [429, "RATE_LIMITED", "1"],
   [503, "ASSISTANT_BUSY", "1"],
   [503, "BUSY", "0"],
-])("%i %s is retried after its delay", async (...refused) => {
+])("the response %i %s is retried after its delay", async (...refused) => {
   expect(await asking([refused, refused], 60)).toBe("Yes.");
   expect(asked).toHaveLength(3);
   expect(asked[2]! - asked[0]!).toBeGreaterThan(1_900);
@@ -87,7 +87,7 @@ test("retries stop at the total time limit", async () => {
   expect([isTemporary(error), asked.length]).toEqual([true, 3]);
 });
 
-test("a delay over the limit is not started", async () => {
+test("a delay longer than the time limit is not started", async () => {
   await expect(asking([[503, "ASSISTANT_BUSY", "3600"]], 60)).rejects.toMatchObject({ status: 503 });
   expect(asked).toHaveLength(1);
 });
@@ -97,7 +97,7 @@ test.each<Refused>([
   [403, "TIER", "1"],
   [502, "ASSISTANT_KEY", "1"],
   [503, "STOPPING", "1"],
-])("%i %s is not retried", async (...refused) => {
+])("the response %i %s is not retried", async (...refused) => {
   const error = await asking([refused], 60).catch((thrown: unknown) => thrown);
   expect([isTemporary(error), asked.length]).toEqual([false, 1]);
 });

@@ -8,7 +8,7 @@ const bytes = (text: string) => Uint8Array.from(text, (character) => character.c
 const GERMAN = "Müller, die Größe der Häuser in München";
 
 test.each(["utf-16", "UTF-16LE", "utf-16be", "unicode", "ucs-2", "x-user-defined"])(
-  "a declaration of %s is ignored",
+  "an encoding declaration of %s is ignored",
   (name) => {
     for (const text of [
       `<?xml version="1.0" encoding="${name}"?>\n<a>${GERMAN}</a>`,
@@ -18,7 +18,7 @@ test.each(["utf-16", "UTF-16LE", "utf-16be", "unicode", "ucs-2", "x-user-defined
   },
 );
 
-test("a possible encoding after an impossible one is used", () => {
+test("a possible declared encoding is used after an impossible one", () => {
   const text = "charset=utf-16 charset=windows-1251 \xc4\xee\xe3\xee\xe2\xee\xf0";
   expect(decode(bytes(text))).toBe("charset=utf-16 charset=windows-1251 Договор");
 });

@@ -35,17 +35,17 @@ test.each([
   expect(cpuSeconds(() => htmlParts(page))).toBeLessThan(5);
 });
 
-test("fonts without charset are parsed quickly", () => {
+test("RTF with many undeclared fonts is parsed quickly", () => {
   const bytes = new TextEncoder().encode(`{\\rtf1 ${"\\f1".repeat(200_000)} The rent.}`);
   expect(cpuSeconds(() => expect(rtf(bytes).parts).toEqual([{ text: "The rent." }]))).toBeLessThan(5);
 });
 
-test("a picture with a negative length is ignored", () => {
+test("RTF binary data with a negative length is ignored", () => {
   const { parts } = rtf(new TextEncoder().encode("{\\rtf1 The \\bin-100 rent.}"));
   expect(parts).toEqual([{ text: "The rent." }]);
 });
 
-test("a document type and its declarations are skipped", () => {
+test("an HTML document type and its declarations are skipped", () => {
   const page = `<!-- <! --><!doctype html [ <!ELEMENT p (#PCDATA)> <!-- > --> ]>\n<p>The rent.</p>`;
   expect(textsOf(page)).toEqual(["The rent."]);
 });

@@ -17,7 +17,7 @@ function recorder() {
   };
 }
 
-test("pieces are shown with events in between", async () => {
+test("pieces are shown one by one, and events are handled in between", async () => {
   const { shown, renderer } = recorder();
   let events = 0;
   const timer = setInterval(() => events++, 0);
@@ -44,7 +44,7 @@ test("only the last of several waiting texts is rendered", async () => {
   ]);
 });
 
-test("a stopped text shows no more, and another renders", async () => {
+test("a stopped text shows no further piece, and the next text renders", async () => {
   const { shown, renderer } = recorder();
   const rendering = renderer.render(slowly("a", "b"));
   renderer.stop();
@@ -56,7 +56,7 @@ test("a stopped text shows no more, and another renders", async () => {
   ]);
 });
 
-test("an error is thrown, and another text renders", async () => {
+test("a render error is thrown, and the next text still renders", async () => {
   const { shown, renderer } = recorder();
   const failing = (function* (): Generator<string> {
     throw new Error("No.");

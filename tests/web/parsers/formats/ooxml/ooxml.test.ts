@@ -83,7 +83,7 @@ test("ZIP64 sizes are read and limited", () => {
     expect(() => word(withZip64(document(), lie))).toThrow("TOO_EXPANSIVE");
 });
 
-test("member names match despite case and encoding", () => {
+test("a ZIP member is found despite other case or encoding of its name", () => {
   const named = (written: string, place: string) => {
     const members = Object.entries(unzipSync(deck()));
     return new Uint8Array(
@@ -106,7 +106,7 @@ test("member names match despite case and encoding", () => {
   expect(() => slides(named("slide2.xml", "slide1.xml"))).toThrow("DAMAGED");
 });
 
-test("each chapter of a book is read once", () => {
+test("each chapter of an EPUB is read once", () => {
   const listed = [
     "one.XHTML",
     "a.xhtml",
@@ -184,7 +184,7 @@ test("document2.xml is recognized as a Word document", () => {
 });
 
 test.each(["http://", "https://exa mple.org", "http://www.example.org:80a/", "http://%zz", "http://[::1"])(
-  "the invalid link %s loses no text",
+  "a file with the invalid link %s loses no text",
   (address) => {
     expect(word(document(link(address))).parts).toEqual([{ text: "The lease." }]);
     expect(slides(deck(link(address))).parts).toEqual([{ text: "The lease.", page: 1 }]);
@@ -225,6 +225,6 @@ test.each([
   ["0.30000000000000004", "0.3"],
   ["-1.7976931348623157E308", "-1.7976931348623157e+308"],
   ["12345678901234567890", "12345678901234567890"],
-])("a cell of %s becomes %s", (written, meant) => {
+])("a cell with the number %s is read as %s", (written, meant) => {
   expect(workbook(workbookOf(written)).parts).toEqual([{ text: meant, section: "Rent" }]);
 });
