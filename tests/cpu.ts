@@ -1,4 +1,4 @@
-/** Return the seconds of processor time that a task takes, which other programs on the machine do not lengthen. */
+/** Return the CPU time of a task in seconds. Unlike wall-clock time, it hardly depends on other programs. */
 export function cpuSeconds(task: () => unknown): number {
   const before = process.cpuUsage();
   task();

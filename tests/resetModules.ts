@@ -1,4 +1,4 @@
-/** Reset modules and globals after each file, because the next file runs in the same process. Packages stay loaded. */
+/** Reset modules and globals after each test file, because the next file runs in the same process. */
 afterAll(() => {
   vi.unstubAllGlobals();
   vi.unstubAllEnvs();

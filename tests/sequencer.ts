@@ -1,4 +1,4 @@
-/** Run files that drive a browser first. If they ran last, one worker would be idle at the end. */
+/** Run the slow e2e and sync files first. If they ran last, most workers would be idle at the end. */
 
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 

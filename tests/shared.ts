@@ -1,4 +1,4 @@
-/** For a whole run: start one server for all files with the same settings when the first of them requests it. */
+/** For a whole run: start one server for each distinct settings, when the first test file requests it. */
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

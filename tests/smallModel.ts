@@ -8,6 +8,6 @@ import { join } from "node:path";
 export default function setup(): () => void {
   const folder = mkdtempSync(join(tmpdir(), "vademecum-model-"));
   execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", folder, "--smallest"]);
-  process.env["VADEMECUM_SMALL_MODEL"] = folder; // inherited by the processes of the tests
+  process.env["VADEMECUM_SMALL_MODEL"] = folder; // worker processes inherit it
   return () => rmSync(folder, { recursive: true });
 }

@@ -1,4 +1,4 @@
-/** A case's text: a string, or pieces and how many times each is written. */
+/** A case's text: a string, or pieces to be joined, each with its number of repetitions. */
 export type Text = string | [piece: string, times: number][];
 
 export function spelled(text: Text): string {

@@ -8,7 +8,7 @@ const AXE = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 /** Rules for the second theme of a page: themes differ only in colors. */
 const COLOURS = { runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] } };
 
-/** Return the violated rules and where. `schemes`: the color schemes to check. */
+/** Return the violated rules and their first elements. `schemes`: the color schemes to check. */
 export async function violations(page: Page, schemes: ("light" | "dark")[] = ["light"]): Promise<string[]> {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
   const found: string[] = [];
@@ -20,7 +20,7 @@ export async function violations(page: Page, schemes: ("light" | "dark")[] = ["l
     );
     await page.evaluate(async () => {
       const changing = document.getAnimations().filter((one) => one instanceof CSSTransition);
-      await Promise.allSettled(changing.map(({ finished }) => finished)); // colors during a transition do not count
+      await Promise.allSettled(changing.map(({ finished }) => finished)); // wait for color transitions to end
     });
     found.push(
       ...(await page.evaluate(

@@ -40,7 +40,7 @@ test("signing in again syncs waiting changes", async () => {
   await device.untilStatusIs("signed-out");
   await expect.poll(() => device.statusLine.textContent()).toBe("Signed out. Sign in to sync 1 change");
   await device.page.reload();
-  await device.untilStatusIs("signed-out"); // it opens with the data on the device
+  await device.untilStatusIs("signed-out"); // the app opens with the data on the device
   expect(await factValues(device)).toContain("while signed out");
   await device.statusLine.click();
   await device.expectAccessible();
@@ -114,7 +114,8 @@ test("an export made offline can be imported into another account", async () => 
   const response = await fetch(`${harness.url}/v1/export`, {
     headers: { authorization: `Bearer ${ada.token}` },
   });
-  const repeated = await importZip(device, new Uint8Array(await response.arrayBuffer())); // the server's export of the same rows
+  // An export made by the server has the same rows.
+  const repeated = await importZip(device, new Uint8Array(await response.arrayBuffer()));
   expect(repeated).toEqual({ added: 0, existing: before.flat().length, leftOut: 0 });
 });
 
@@ -212,7 +213,7 @@ test("forget everything shows a receipt and clears the device", async () => {
   await device.until(isForgotten);
   await device.untilStatusIs("synced");
   expect(await message.isVisible()).toBe(true); // a sync does not hide it
-  await device.clickLink("Settings"); // leaving the page resets it
+  await device.clickLink("Settings"); // leaving the page resets the form
   await device.clickLink("Memory");
   await field.waitFor();
   expect(await field.inputValue()).toBe("");
@@ -221,7 +222,7 @@ test("forget everything shows a receipt and clears the device", async () => {
   await device.page.evaluate((userId) => {
     localStorage.setItem(`draft ${userId} other`, "9999 draft");
     Storage.prototype.removeItem = () => {
-      throw new Error("No."); // a browser that cannot delete
+      throw new Error("No."); // simulate a browser that cannot delete drafts
     };
   }, ada.userId);
   await button.click();

@@ -9,8 +9,8 @@ withServer();
 let device: Device;
 beforeAll(async () => void (device = await Device.of(await harness.user())));
 
-/** Store a fact, and open another tab that cannot leave the account, because its navigation never ends. */
-async function held(): Promise<Page> {
+/** Store a fact, and open another tab that never leaves the account, because its navigation does not end. */
+async function openStuckTab(): Promise<Page> {
   await device.call("addFact", "rent", "940 euros");
   await device.until(async () => (await harness.liveRows(device.user, "facts")).length === 1);
   const other = await device.open("/");
@@ -20,7 +20,7 @@ async function held(): Promise<Page> {
 }
 
 test("the forget receipt is shown although another tab is open", async () => {
-  const other = await held();
+  const other = await openStuckTab();
   const { page, user } = device;
   await page.goto(`${harness.url}/memory`);
   await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
@@ -36,7 +36,7 @@ test("the forget receipt is shown although another tab is open", async () => {
 });
 
 test("signing out although another tab is open ends at the sign-in page", async () => {
-  await held();
+  await openStuckTab();
   const { page } = device;
   await page.goto(`${harness.url}/settings`);
   await page.getByRole("button", { name: "Sign out" }).click();

@@ -117,7 +117,7 @@ export async function factValues(device: Device): Promise<string[]> {
   return (await device.rows("facts")).map(({ value }) => value).sort();
 }
 
-/** The unsent texts of this device's account. */
+/** Return the drafts of this device's account. */
 export const drafts = (device: Device) =>
   device.page.evaluate(
     (userId) =>

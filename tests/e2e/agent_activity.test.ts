@@ -65,7 +65,7 @@ let device: Device;
 let page: Page;
 let ferry: string;
 
-withServer(); // no other file sends the requests that are muted below
+withServer(); // may be shared, because no other file sends the request that is ignored below
 beforeAll(async () => {
   ada = await harness.user();
   await push(ada, "projects", {
@@ -102,8 +102,8 @@ async function projectId(name: string): Promise<string> {
   return rows[0]!.id;
 }
 
-/** Return the observations of the server. */
-async function kept(): Promise<Observation[]> {
+/** Return the project's observations on the server. */
+async function storedObservations(): Promise<Observation[]> {
   const path = `/v1/observations?project=${ferry}&limit=1000`;
   return (await harness.request<{ observations: Observation[] }>(ada, path)).observations;
 }
@@ -152,7 +152,8 @@ test("a step expands by keyboard to plain text", async () => {
 });
 
 test("a step is pinned, filtered and unpinned", async () => {
-  const pins = async () => (await kept()).filter(({ pinned }) => pinned).map(({ kind }) => kind);
+  const pins = async () =>
+    (await storedObservations()).filter(({ pinned }) => pinned).map(({ kind }) => kind);
   const head = "On Sundays the northern pier is left out in winter alone.";
   await button(`Pin: ${head}`).click();
   await stepOf(head).getByText("Pinned, never expires").waitFor();
@@ -207,12 +208,12 @@ test("deleting a step asks first and keeps the focus nearby", async () => {
   await dialog.getByText("Cancel", { exact: true }).click();
   await dialog.waitFor({ state: "hidden" });
   await isFocused(asking);
-  expect(await kept()).toHaveLength(8);
+  expect(await storedObservations()).toHaveLength(8);
   await asking.click();
   await button("Delete").click();
   await stepOf("make test").waitFor({ state: "detached" });
   await isFocused(page.getByRole("main").getByRole("status"));
-  expect((await kept()).map(({ kind }) => kind)).not.toContain("error");
+  expect((await storedObservations()).map(({ kind }) => kind)).not.toContain("error");
 });
 
 test("folders with the same name are reported", async () => {

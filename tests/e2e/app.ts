@@ -1,4 +1,4 @@
-/** Drive the app as users have it: a real server, and a Chromium profile for each device. */
+/** Drive the app as users run it, with a real server and a separate Chromium profile for each device. */
 
 import { readFileSync } from "node:fs";
 import type { Locator, Page } from "playwright-core";
@@ -15,7 +15,7 @@ export function withServer(settings: Settings = {}): void {
   useServer(() => Harness.shared({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
 }
 
-/** Use a server that is not shared: for tests that stop it or make it fail. */
+/** Use a separate server, for tests that stop it or make it fail. */
 export function withOwnServer(settings: Settings = {}): void {
   useServer(() => Harness.start({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
 }
@@ -47,7 +47,7 @@ export class Device {
     const browser = await Browser.start(options);
     const link = await harness.control<{ link: string }>("link", { userId: user.userId });
     const origin = options.origin ?? harness.url;
-    const isMapped = new URL(origin).hostname.endsWith(".localhost"); // by the arguments of this browser
+    const isMapped = new URL(origin).hostname.endsWith(".localhost"); // only this browser resolves the host
     await (isMapped ? browser.signInOnPage(origin + link.link) : browser.signIn(origin + link.link));
     const device = new Device(browser, await browser.page(origin, options.beforeOpen), user);
     await device.composer.waitFor();
@@ -55,7 +55,7 @@ export class Device {
     return device;
   }
 
-  /** The box for questions, which is there once the app is open. */
+  /** The text box for questions. It appears when the app has opened. */
   get composer(): Locator {
     return composerOf(this.page);
   }
@@ -125,17 +125,17 @@ export class Device {
     await this.until(async () => (await this.state()).model.kind === "ready");
   }
 
-  /** Wait until a number of documents are on the device with all their vectors. */
+  /** Wait until at least this number of documents are on the device with all their vectors. */
   async embedded(documents: number): Promise<void> {
     await this.until(async () => {
       const ready = (await this.rows("documents")).filter(({ status }) => status === "ready");
-      // Collections sync in parallel: a document may arrive before its text.
+      // Collections sync in parallel: a document may arrive before its blocks.
       const all = ready.reduce((sum, { chunkCount }) => sum + chunkCount, 0);
       return ready.length >= documents && (await this.#vectors()) >= all;
     });
   }
 
-  /** Count the chunks with a vector, in the page, because transferring them is slow. */
+  /** Count the chunks with a vector. This runs in the page, because transferring the vectors is slow. */
   #vectors(): Promise<number> {
     return this.page.evaluate(async () => {
       const blocks = (await window.vademecum.rows("vectorEmbeddings")) as VectorEmbeddingDoc[];
@@ -143,7 +143,7 @@ export class Device {
     });
   }
 
-  /** Wait until a number of files are stored on the device, as documents or waiting to be parsed. */
+  /** Wait until at least this number of files are stored on the device, as documents or waiting to be parsed. */
   async hasFiles(files: number): Promise<void> {
     await this.until(
       async () => (await this.rows("documents")).length + (await this.waitingFiles()) >= files,
@@ -164,7 +164,7 @@ export class Device {
     );
   }
 
-  /** Close the page without warning and open it again. */
+  /** Close the page abruptly and open it again. */
   async reopen(): Promise<void> {
     const address = this.page.url();
     await this.page.close();
@@ -192,7 +192,7 @@ export class Device {
     await vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 150_000, interval: 200 });
   }
 
-  /** Wait until the sync runs and no change waits. */
+  /** Wait until the sync is live and no local change waits for it. */
   async untilSynced(): Promise<void> {
     await this.until(async () => {
       const { kind, waiting } = (await this.state()).sync;

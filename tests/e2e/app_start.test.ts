@@ -50,7 +50,7 @@ test("syncNow after the account was closed does not fail", async () => {
   await second.evaluate(async () => {
     const { vademecum } = window as any;
     await vademecum.close();
-    await vademecum.syncNow(); // as a button that was pressed just before
+    await vademecum.syncNow(); // as if a button was pressed just before the account closed
   });
   await second.close();
 });

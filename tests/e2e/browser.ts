@@ -18,9 +18,9 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-/** The real model. */
+/** The folder of the real model. */
 export const MODELS = resolve(process.env["VADEMECUM_TEST_MODELS"] ?? ".cache/models");
-/** A tiny model with meaningless vectors. */
+/** The folder of a tiny model with meaningless vectors. */
 export const SMALL_MODEL = process.env["VADEMECUM_SMALL_MODEL"]!;
 
 const CONTEXT = { timezoneId: "UTC" };
@@ -69,7 +69,7 @@ export class Browser {
     private readonly context: BrowserContext,
     readonly profile: string | undefined,
   ) {
-    context.setDefaultTimeout(90_000); // other tests run at the same time
+    context.setDefaultTimeout(90_000); // generous, because other tests run at the same time
     context.on("request", (request) => this.requests.push(request.url()));
     context.on("console", (message) => {
       if (["warning", "error"].includes(message.type()) && !isAdvertisement(message.text())) {
@@ -122,7 +122,7 @@ export class Browser {
     return page;
   }
 
-  /** Use a sign-in link on its page: the only way if only the browser resolves the host. */
+  /** Use a sign-in link on its page. This also works for a host that only the browser resolves. */
   async signInOnPage(link: string): Promise<void> {
     const page = await this.page(link);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -130,7 +130,7 @@ export class Browser {
     await page.close();
   }
 
-  /** Use a sign-in link with a request of the browser, which gets the cookie. */
+  /** Use a sign-in link with a request that stores the cookie in the browser. */
   async signIn(link: string): Promise<void> {
     const { origin, searchParams } = new URL(link);
     const form = { link: searchParams.get("link")! };
@@ -143,7 +143,7 @@ export class Browser {
     await this.context.setOffline(isOffline);
   }
 
-  /** Close the browser. Afterwards all data is on the disk. */
+  /** Close the browser. This writes all of its data to the disk. */
   async close(): Promise<void> {
     await this.context.close();
   }
@@ -158,7 +158,7 @@ export let browser: Browser;
 export let harness: Harness;
 export let user: NewUser;
 
-/** Use one browser and one user of a shared server, or of a separate one with the models of a folder. */
+/** Use one browser and one user. With `models`, use a separate server with the models of this folder. */
 export function withBrowser(models?: string): void {
   beforeAll(async () => {
     harness = await (models

@@ -55,7 +55,7 @@ async function stop(): Promise<void> {
   await device.page.getByText("Stopped. The answer so far is kept.").waitFor();
 }
 
-/** Wait until an answer is longer than the previous one: only then does it replace it when it is stopped. */
+/** Wait until an answer is longer than the previous one, because a shorter stopped answer does not replace it. */
 async function saysMoreThan(kept: string): Promise<void> {
   const next = kept.trim().split(" ").length + 3;
   await device.page.getByText(new RegExp(`word${next}\\b`, "u")).waitFor();
@@ -176,7 +176,7 @@ test("a reopened page recovers an interrupted answer", async () => {
   await device.page.getByText("Reading your documents…").waitFor();
   await device.page.getByRole("button", { name: "Stop" }).waitFor();
   await device.reopen();
-  await device.page.getByText("At last.").waitFor(); // nothing had arrived, and the question was not sent twice
+  await device.page.getByText("At last.").waitFor(); // the question is asked again
   await device.ask("Tell me slowly.");
   const slowly = ({ userMessage }: { userMessage: string }) => userMessage === "Tell me slowly.";
   const said = async () => (await turns()).find(slowly)?.aiResponse ?? "";
@@ -234,7 +234,8 @@ test("earlier messages load without moving the page", async () => {
   await page.goto(`${harness.url}/s/long`);
   await page.getByText("Answer 59.").waitFor();
   expect(await drawn()).toBe(50);
-  expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBe(0); // only the log scrolls
+  // Only the list of messages scrolls, not the page.
+  expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBe(0);
   const earlier = page.getByRole("button", { name: "Show 10 earlier messages" });
   await earlier.scrollIntoViewIfNeeded();
   const placeOfFirst = () => page.getByText("Question 10?").evaluate((it) => it.getBoundingClientRect().top);
@@ -242,7 +243,7 @@ test("earlier messages load without moving the page", async () => {
   await earlier.click();
   await page.getByText("Question 0?").waitFor();
   expect(await drawn()).toBe(60);
-  expect(Math.abs((await placeOfFirst()) - before)).toBeLessThan(60); // the messages take the place of the button
+  expect(Math.abs((await placeOfFirst()) - before)).toBeLessThan(60); // only the button's own height moves the message
   expect(await earlier.count()).toBe(0);
   await page.goto(`${harness.url}/s/long?turn=e3`); // as a link in the timeline
   await page.getByText("Question 3?").waitFor();

@@ -1,10 +1,10 @@
-/** Kill server and page repeatedly while they sync: no row is lost or duplicated, and nothing hangs. */
+/** Kill the server or the page repeatedly while they sync: no row is lost or duplicated, and the sync completes. */
 
 import { Device, harness, withOwnServer } from "./app.ts";
 
 withOwnServer();
 
-/** Rounds, and the number of documents from which the oldest is deleted. */
+/** The number of rounds, and the number of documents above which the oldest is deleted. */
 const [ROUNDS, KEPT] = process.env["SOAK"] ? [200, 50] : [4, 3];
 
 /** Return a random number generator (mulberry32) with a seed. */
@@ -24,7 +24,7 @@ async function deleteDocument(device: Device, filename: string): Promise<void> {
   await device.page.evaluate((ids) => window.vademecum.deleteDocuments(ids), ids);
 }
 
-/** Ask a question. While the previous one has no answer, nothing is sent and the text stays in the composer. */
+/** Ask a question, and retry while the previous one has no answer, because the text then stays in the composer. */
 async function ask(device: Device, question: string): Promise<void> {
   await device.ask(question);
   const composer = device.composer;

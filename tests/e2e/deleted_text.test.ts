@@ -12,8 +12,9 @@ withServer();
 interface Filled {
   device: Device;
   profile: string;
-  /** In a document, a fact, a question and its answer, an unsent message, and the loser of a conflict. */
+  /** Texts in a document, a fact, a question and its answer, a draft, and a conflict loser. */
   canaries: string[];
+  /** A text in a fact that is not deleted. */
   kept: string;
 }
 
@@ -102,11 +103,11 @@ test("a due rewrite erases deleted text from the browser profile", async () => {
   expect((await device.rows("facts")).map(({ value }) => value)).toEqual([kept]);
   await synced(device);
   const anew = /\/(documents|vectorEmbeddings|facts|sessions|episodes)\/0\/pull\?lwt=0&/u;
-  expect(device.browser.requests.filter((url) => anew.test(url))).toEqual([]); // checkpoints stay
+  expect(device.browser.requests.filter((url) => anew.test(url))).toEqual([]); // the rewrite keeps the checkpoints
   expect(device.browser.requests.filter((url) => url.includes("/push"))).toEqual([]);
 });
 
-test.each(["this device", "another device"])("forget everything on %s erases the profile's text", async (where) => {
+test.each(["this device", "another device"])("forget everything on %s erases all text", async (where) => {
   const { device, profile, canaries, kept } = await filled();
   const { page, user } = device;
   if (where === "this device") {
@@ -182,7 +183,7 @@ const isDeleting = (page: Page) => page.evaluate(() => (window as any).isDeletin
 const release = (page: Page) =>
   page.evaluate(() => (window as any).held.forEach((database: IDBDatabase) => database.close()));
 
-/** Return a page that waits, in the middle of a rewrite, to delete the facts whose copy is complete. */
+/** Return a page that has copied the facts in a rewrite and waits to delete the original database. */
 async function midRewrite(device: Device, holder: Page): Promise<Page> {
   await addFacts(device, () => "value");
   await synced(device);

@@ -17,7 +17,7 @@ let laptop: Device;
 withOwnServer();
 beforeAll(async () => {
   ada = await harness.user();
-  const outlives = { installs: true }; // it parses a file after the server has crashed
+  const outlives = { installs: true }; // the laptop must load the parser after a server crash
   [phone, laptop] = await Promise.all([Device.of(ada), Device.of(ada, outlives)]);
   for (const { page } of [phone, laptop]) page.setDefaultTimeout(60_000);
   await phone.page.setViewportSize({ width: 360, height: 740 });
@@ -89,7 +89,7 @@ test("the first visit offers a sample document", async () => {
   expect(await tray(page).getByRole("listitem").count()).toBe(0); // the list is collapsed
   await tray(page).getByRole("button", { name: "Show files" }).click();
   await tray(page).getByText("Done").waitFor();
-  await sample.waitFor({ state: "detached" }); // with a document, the page no longer shows it
+  await sample.waitFor({ state: "detached" }); // the page shows the button only without documents
   await page.getByText("Ask a question, or drop a file here.").waitFor();
   const [{ activeSessions }] = (await phone.rows("documents")) as [DocumentDoc];
   expect(new URL(page.url()).pathname).toBe(`/s/${activeSessions.join()}`);
@@ -108,7 +108,7 @@ test("an identical file is stored once", async () => {
   const text = blocks.flatMap(({ chunks }) => chunks.map((chunk) => chunk.text)).join("\n\n");
   await go(page, "/s/tides");
   await dropFile(page, "tides.md", text);
-  await tray(page).getByText("1 file added").waitFor(); // different bytes are a different document
+  await tray(page).getByText("1 file added").waitFor(); // its bytes differ from the sample's, so it is a new document
   await dropFile(page, "tides again.md", text);
   await tray(page).getByText("Already in your documents, now in this chat").waitFor();
   await tray(page).getByRole("button", { name: "Clear" }).click();
@@ -315,7 +315,7 @@ test("the 101st document stays on the device until others are deleted", async ()
     .getByText(/You have 100 documents, which is the most\. lease\.md stays on this device\./u)
     .waitFor();
   await page.getByRole("region", { name: "Storage" }).getByText("1 document on this device only").waitFor();
-  await page.getByRole("link", { name: "Documents" }).getByText("100 / 100").waitFor(); // the same count
+  await page.getByRole("link", { name: "Documents" }).getByText("100 / 100").waitFor(); // the link shows the same count
   await settled(tablet);
   expect((await harness.liveRows(bob, "documents")).length).toBe(100);
   await tablet.expectAccessible();
@@ -336,7 +336,8 @@ test("the 101st document stays on the device until others are deleted", async ()
   await page.getByText("1 document on this device only").first().click();
   const details = page.getByRole("dialog", { name: "Sync" });
   await details.getByText("lease.md", { exact: true }).waitFor();
-  expect(await details.getByRole("button", { name: "Keep on this device" }).count()).toBe(0); // the rejection is dismissed
+  // The rejection was dismissed.
+  expect(await details.getByRole("button", { name: "Keep on this device" }).count()).toBe(0);
   await page.keyboard.press("Escape");
   await refused.getByRole("button", { name: "Retry: lease.md" }).click();
   await refused.getByText("On this device and the server").waitFor();

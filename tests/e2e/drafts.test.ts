@@ -1,4 +1,4 @@
-/** Unsent text is kept as a draft and appears in no other tab. */
+/** Unsent text is kept as a draft and does not appear in other tabs. */
 
 import type { Page } from "playwright-core";
 import { Device, harness, withServer, composerOf } from "./app.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 const go = (name: string) => page.getByRole("link", { name }).first().click();
 
-/** Return the text of a new chat, after a visit to another page. */
+/** Visit another page, open a new chat, and return the text in its composer. */
 async function next(): Promise<string> {
   await go("Documents");
   await composerOf(page).waitFor({ state: "detached" });
@@ -69,7 +69,8 @@ test("a deleted chat's draft moves to a new chat", async () => {
   expect(await composerOf(page).inputValue()).toBe("Words of mine");
   expect(page.url()).not.toContain("/s/gone"); // a message there would create the chat again
   const after = await kept();
-  expect(after.map(({ at }) => at)).toEqual([before!.at]); // one copy of the same age, so "forget everything" removes it
+  // The draft is moved and keeps its time, so that "forget everything" removes it.
+  expect(after.map(({ at }) => at)).toEqual([before!.at]);
   expect(await next()).toBe("Words of mine");
   await composerOf(page).fill("");
   expect(await next()).toBe("");

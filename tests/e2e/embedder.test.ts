@@ -14,11 +14,11 @@ interface Made {
   vector?: number[];
 }
 
-/** Compare the vector of every n-th text, and the token ids of all. */
+/** The vectors of every n-th text are compared, and the token ids of all texts. */
 const EVERY = process.env["SOAK"] ? 1 : 9;
 
 const ALIKE = 0.9999;
-/** Cases of random Unicode that the two tokenizers split differently. 1% is allowed; there is none now. */
+/** Random Unicode cases that the two tokenizers split differently: at most 1% of all cases, currently none. */
 const DIFFERENT: string[] = [];
 const cases = (
   JSON.parse(readFileSync("tests/conformance/texts.json", "utf8")) as { name: string; text: Text }[]
@@ -47,7 +47,7 @@ async function opened(threads: number): Promise<Page> {
 
 declare const window: Window & { model: Embedder };
 
-/** Return the ids of texts, and the vector of every n-th. */
+/** Return the token ids of all texts, and the vector of every n-th text. */
 function make(page: Page, texts: string[], every = 1): Promise<Made[]> {
   const whole = texts.filter((_, n) => n % every === every - 1);
   return page.evaluate(
@@ -150,7 +150,8 @@ test("two threads give the same vectors as one thread", async () => {
 
 test("the embedder sends requests only to the server", () => {
   const urls = browser.requests.map((url) => new URL(url));
-  expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`); // requests of workers are recorded
+  // Check that requests of workers are recorded.
+  expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`);
   expect(urls.filter(({ origin, protocol }) => protocol !== "data:" && origin !== harness.url)).toEqual([]);
   expect(browser.consoleErrors).toEqual([]);
 });

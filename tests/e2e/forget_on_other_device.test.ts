@@ -8,7 +8,7 @@ withOwnServer();
 
 type Table = "files" | "lost" | "later" | "accounts";
 
-/** Access the device database. */
+/** Call a method of an object store of the device database. */
 function kept<T>(
   device: Device,
   table: Table,
@@ -37,7 +37,6 @@ function forgetEverything({ user }: Device): Promise<{ at: string }> {
   return harness.request(user, "/v1/forget", { method: "POST", body });
 }
 
-/** Call a method of the app's API. */
 let device: Device;
 beforeAll(async () => {
   device = await Device.of(await harness.user(), { installs: true });
@@ -99,7 +98,7 @@ test("deleting a row deletes its conflict losers or drafts", async () => {
     ([prefix, at]) => ["other", "s-gone"].forEach((id) => localStorage.setItem(prefix + id, `${at} draft`)),
     [prefix, at] as const,
   );
-  await device.reopen(); // which moves the drafts of an earlier version
+  await device.reopen(); // opening the app moves drafts that an earlier version stored
   const ids = async () => (await drafts(device)).map(({ id }) => id);
   expect(await ids()).toEqual(["other", "s-gone"]);
   expect(await device.page.evaluate(() => Object.keys(localStorage).join())).not.toContain(prefix);
@@ -117,7 +116,8 @@ test("a row added after forgetting is newer although the clock is behind", async
   const ahead = new Date(Date.parse(at) + 3_600_000).toISOString();
   await soon(async () => expect((await known()).forgottenAt).toBe(at));
   const account = await known();
-  await kept(device, "accounts", "put", { ...account, forgottenAt: ahead }); // as if the server's clock were an hour ahead
+  // Simulate a server whose clock is an hour ahead.
+  await kept(device, "accounts", "put", { ...account, forgottenAt: ahead });
   await device.reopen();
   await device.call("addFact", "made", "late");
   const [fact] = await device.rows("facts");

@@ -1,4 +1,4 @@
-/** An import includes the facts and memories of its turns, so they are not extracted again. */
+/** An import includes the facts and memories of its turns, so the server does not extract from these turns again. */
 
 import { Device, harness } from "./app.ts";
 import { push, session } from "./accounts.ts";

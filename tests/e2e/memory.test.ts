@@ -191,10 +191,10 @@ test("a failed background task can be retried", async () => {
     await route.fulfill({ response });
   });
   await button("Retry: Choir").click();
-  await expect.poll(() => job).toMatchObject({ state: "waiting", attempts: 0 }); // the count was reset
+  await expect.poll(() => job).toMatchObject({ state: "waiting", attempts: 0 }); // the number of attempts was reset
 });
 
-/** Delete a project with a choice for its chats. Return its id and those of the chats. */
+/** Delete a project with a choice for its chats. Return the id of the project and those of its chats. */
 async function remove(name: string, choice: RegExp, verb: string): Promise<{ id: string; inside: string[] }> {
   const { id } = await only(device.rows("projects", { selector: { name } }));
   const inside = (await device.rows("sessions", { selector: { projectId: id } })).map((one) => one.id);

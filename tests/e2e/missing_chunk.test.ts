@@ -1,4 +1,4 @@
-/** A lazily loaded part of the app that is missing is reported, and loads after a reload. */
+/** A lazily loaded part of the app that fails to load is reported, and loads after a reload of the page. */
 
 import { Device, harness, withServer } from "./app.ts";
 
@@ -47,7 +47,7 @@ test("a missing part of the app hides no other part", async () => {
   const failed = device.page.waitForEvent("requestfailed");
   goOn();
   await failed;
-  await device.page.waitForTimeout(500); // what would tell it has had its time
+  await device.page.waitForTimeout(500); // time for a second notice to appear
   expect(await told().count()).toBe(0);
   await device.page.getByRole("button", { name: "Search" }).click();
   await words().waitFor();

@@ -1,4 +1,4 @@
-/** The connection is lost on the first visit, before the parsers are loaded. */
+/** The server becomes unreachable on the first visit, before the parsers are loaded. */
 
 import { Device, harness, withOwnServer } from "./app.ts";
 
@@ -44,7 +44,8 @@ test("a file waits for the server if its parser cannot be loaded", async () => {
 });
 
 test("a file waits for the server if the chunker cannot be loaded", async () => {
-  await device.page.context().route("**/assets/chunking-*.js", (route) => route.abort()); // requested when the page opens
+  // The page requests the chunker when it opens.
+  await device.page.context().route("**/assets/chunking-*.js", (route) => route.abort());
   await device.reopen();
   await isKind("live");
   await expectWaits("notes.txt", `${TEXT} Notes.`);

@@ -1,4 +1,4 @@
-/** The download of a model resumes, is checked against its hashes, and happens once. */
+/** The download of a model can be resumed, is checked against its hashes, and is not repeated. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -61,7 +61,7 @@ function open(
   );
 }
 
-async function asked(work: () => Promise<unknown>): Promise<number> {
+async function countDownloads(work: () => Promise<unknown>): Promise<number> {
   const before = browser.requests.length;
   await work();
   return browser.requests.slice(before).filter((url) => url.endsWith(graph.path)).length;
@@ -72,7 +72,7 @@ const pieces = () => Math.ceil(graph.bytes / PIECE);
 test("an interrupted download resumes at the missing piece", async () => {
   await harness.control("truncateDownloads", { after: [PIECE / 2, PIECE / 4] });
   let opened!: Awaited<ReturnType<typeof open>>;
-  const requests = await asked(async () => (opened = await open(page)));
+  const requests = await countDownloads(async () => (opened = await open(page)));
   expect(opened.error).toBe(null);
   expect(requests).toBe(pieces() + 2); // two retries of the interrupted piece
   const loaded = opened.progress.map((now) => now.loaded);
@@ -85,9 +85,9 @@ test("a download resumes after the page was closed", async () => {
   expect(first.error).toBe("stopped");
   await page.close();
   const next = await fresh();
-  const requests = await asked(async () => expect((await open(next)).error).toBe(null));
+  const requests = await countDownloads(async () => expect((await open(next)).error).toBe(null));
   expect(requests).toBeLessThanOrEqual(pieces() - 3);
-  expect(await asked(async () => expect((await open(next)).error).toBe(null))).toBe(0);
+  expect(await countDownloads(async () => expect((await open(next)).error).toBe(null))).toBe(0);
 });
 
 test("a damaged model is downloaded again", async () => {
@@ -100,7 +100,7 @@ test("a damaged model is downloaded again", async () => {
     bytes[bytes.length >> 1]! ^= 1;
     await cache.put(key, new Response(bytes));
   });
-  expect(await asked(async () => expect((await open(page)).error).toBe(null))).toBe(pieces());
+  expect(await countDownloads(async () => expect((await open(page)).error).toBe(null))).toBe(pieces());
 });
 
 test("a model that differs from its manifest is refused", async () => {
@@ -122,7 +122,7 @@ test("questions and passages get the prefixes of the manifest", async () => {
 });
 
 /** Return the hashes of the models in the cache. */
-async function kept(page: Page): Promise<string[]> {
+async function cachedModels(page: Page): Promise<string[]> {
   const urls = await page.evaluate(async () => {
     const cache = await caches.open((await caches.keys())[0]!);
     return (await cache.keys()).map(({ url }) => url);
@@ -135,25 +135,25 @@ test("a completely downloaded model evicts the unused one", async () => {
   await old.evaluate(async (manifest) => {
     (window as any).held = await window.embedder.open(manifest); // the model stays open
   }, before);
-  expect(await kept(page)).toEqual([before.hash]);
+  expect(await cachedModels(page)).toEqual([before.hash]);
 
   expect((await open(page, model, PIECE)).error).toBe("stopped");
   expect((await open(page)).error).toBe(null);
-  expect(await kept(page), "a tab uses the old one").toEqual([before.hash, model.hash].sort());
+  expect(await cachedModels(page), "a tab still uses the old model").toEqual([before.hash, model.hash].sort());
 
   await old.close();
-  await eventually("its worker is gone, too", () =>
+  await eventually("the lock of the old model is released", () =>
     page.evaluate(async (hash) => {
       const { held = [] } = await navigator.locks.query();
       return !held.some(({ name }) => name?.includes(hash));
     }, before.hash),
   );
   expect((await open(page)).error).toBe(null);
-  expect(await kept(page)).toEqual([model.hash]);
+  expect(await cachedModels(page)).toEqual([model.hash]);
 });
 
 test("an incomplete download evicts no model", async () => {
   expect((await open(page, before)).error).toBe(null);
   expect((await open(page, model, PIECE)).error).toBe("stopped");
-  expect(await kept(page)).toEqual([before.hash, model.hash].sort());
+  expect(await cachedModels(page)).toEqual([before.hash, model.hash].sort());
 });

@@ -8,7 +8,7 @@ import { build, mergeConfig, type Plugin } from "vite";
 import config from "../../web/vite.config.ts";
 import type { FaultProxy } from "../sync/faultProxy.ts";
 
-/** The migration fails while the page has a cache with this name. */
+/** The migration fails while a browser cache with this name exists. */
 export const FAILS = "fails";
 const MIGRATIONS = `const green = async (row) => {
   if (await caches.has("${FAILS}")) throw new Error("no green today");
@@ -37,7 +37,7 @@ const TYPES: Record<string, string> = {
   ".svg": "image/svg+xml",
 };
 
-/** Other tests run at the same time. */
+/** Generous, because other tests run at the same time. */
 const BUILD_MS = 400_000;
 
 let folder: string;
@@ -69,7 +69,7 @@ export function release(proxy: FaultProxy): void {
   };
 }
 
-/** Serve the newer app to a page from its next load. */
+/** Serve the newer app to a page, from its next load on. */
 export async function renew(page: Page): Promise<void> {
   await page.route("**/*", (route) => {
     const { pathname } = new URL(route.request().url());

@@ -24,7 +24,7 @@ async function openNewer(device: Device): Promise<Page> {
   return page;
 }
 
-/** Return the facts and the field that the migration adds. */
+/** Return the key of each fact with the value that the migration adds. */
 async function facts(page: Page): Promise<Record<string, string>> {
   const rows: Record<string, string>[] = await page.evaluate(() => (window as any).vademecum.rows("facts"));
   return Object.fromEntries(rows.map(({ key, shade }) => [key, shade!]));
@@ -66,8 +66,9 @@ test("a new version waits for a busy tab with the old version", async () => {
 test("an export delays the reload for a new version", async () => {
   const { page, user } = await Device.of(await harness.user());
   await page.context().route("**/assets/exportAccount-*.js", async (route) => {
-    await page.getByText(ASKED).waitFor(); // otherwise the export might end before the request
-    await page.evaluate(() => clearInterval((window as any).asking)); // otherwise the page would reload after the export
+    await page.getByText(ASKED).waitFor(); // let the request to reload arrive during the export
+    // Stop the requests, so that the page does not reload after the export.
+    await page.evaluate(() => clearInterval((window as any).asking));
     await route.fallback();
   });
   const taken = await page.evaluate(async (name) => {

@@ -13,7 +13,7 @@ beforeAll(async () => {
   user = await harness.user();
   device = await Device.of(user, { installs: true });
   await device.installed();
-  await device.modelReady(); // downloaded
+  await device.modelReady(); // wait for the download
 });
 
 const LEASE = `# Lease\n\nThe rent of the flat in Harbour Street is 940 euros a month, due on the third working day.\n\nNotice is three months.\n`;
@@ -44,7 +44,7 @@ test("the embedding model starts only when the device is offline", async () => {
   await device.call("syncNow"); // an open stream survives the emulated loss of the network
   await device.until(async () => runs(device)); // before any question
   await device.page.reload();
-  await device.ask("What does housing cost me?"); // it shares no words with the lease
+  await device.ask("What does housing cost me?"); // a question that shares no words with the lease
   await device.page.getByText("940 euros a month").waitFor();
   await device.page.getByText("Quoted from your documents").waitFor();
   await device.ask("And how much is the heating?");
@@ -52,7 +52,8 @@ test("the embedding model starts only when the device is offline", async () => {
     .getByText(/^No assistant answered/u)
     .nth(1)
     .waitFor();
-  expect(await device.page.getByText(/No assistant is set up\./u).count()).toBe(1); // the current state is shown only once
+  // The current state of the assistant is shown only once.
+  expect(await device.page.getByText(/No assistant is set up\./u).count()).toBe(1);
 });
 
 test("a document embedded offline syncs with its vectors", async () => {

@@ -15,7 +15,7 @@ const QUESTION = "What is the rent of the flat?";
 const UNSENT_QUESTION = "How long is the notice period?";
 const DRAFT = "A draft that was not sent";
 
-/** The archives of earlier versions; `MAKE_PROFILE=<archive>` writes one of this version. */
+/** With `MAKE_PROFILE=<archive>`, a profile of this version is stored and the stored profiles are not tested. */
 const made = process.env["MAKE_PROFILE"];
 
 test.runIf(made)("a profile of this version is stored", async () => {

@@ -34,7 +34,7 @@ test("a long chat title leaves room for its menu button", async () => {
   await menu().tap();
   const room = await dots().evaluate((one) => {
     const right = (of: Element) => of.getBoundingClientRect().right;
-    return Math.round(right(one.closest("nav")!) - right(one)); // both move with the drawer
+    return Math.round(right(one.closest("nav")!) - right(one)); // relative, because both move with the drawer
   });
   expect(room).toBeGreaterThanOrEqual(0);
   await dots().tap();

@@ -9,7 +9,7 @@ withServer();
 const MARKDOWN = "The rent is **940 euros**, which breaks the renderer.";
 let device: Device;
 
-/** Make the rendering of this text fail, and, while `broken`, that of plural forms. */
+/** Make the rendering of MARKDOWN fail and, while `broken` is true, the formatting of plurals. */
 beforeAll(async () => {
   const ada = await person();
   await withRows(ada);

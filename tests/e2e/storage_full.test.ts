@@ -5,8 +5,9 @@ import { soon } from "../soon.ts";
 import { Device, harness, withServer, composerOf } from "./app.ts";
 import { person, push, session, type Person } from "./accounts.ts";
 
-/** A quota that is enough for the tests and smaller than one write of pieces. Large values do not count toward it. */
+/** A quota in bytes that is enough for the tests, but less than `fillUp` writes. */
 const ROOMY = 2 ** 23;
+/** The size of each written value in bytes. Larger values do not count toward the quota. */
 const PIECE = 60_000;
 
 let ada: Person;
@@ -160,7 +161,8 @@ test("a closed database is reported and reopened", async () => {
   await upgrade(names.filter((name) => name.endsWith("--documents") || name === "vademecum"));
   await page.getByRole("alert").getByText("Your data is still on this device.").waitFor();
   const open = async () => (await navigator.locks.query()).held!.map(({ name }) => name).join();
-  await soon(async () => expect(await page.evaluate(open)).not.toContain("vademecum-account-")); // so that a newer version can open the account
+  // The account's lock is released, so that a newer version of the app can open the account.
+  await soon(async () => expect(await page.evaluate(open)).not.toContain("vademecum-account-"));
   await page.getByRole("button", { name: "Reload" }).click();
   await composerOf(page).waitFor();
   expect(await device.rows("documents")).toHaveLength(2);

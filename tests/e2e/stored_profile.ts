@@ -1,7 +1,7 @@
 /**
  * Stored browser profiles: the IndexedDB and Local Storage folders of Chromium, as a version of the app left them.
  *
- * Both name the origin, so the app is served under a fixed one whatever port the server has.
+ * Both contain the origin of the app. The app is therefore served under a fixed origin, whatever port the server has.
  */
 
 import { execFileSync } from "node:child_process";
@@ -23,13 +23,13 @@ export interface Stored {
 const FOLDERS = ["IndexedDB", "Local Storage"];
 const ABOUT = "about.json";
 
-/** A browser with a profile on disk that finds the app at `ORIGIN`. */
+/** Return the options of a browser with a profile on disk that resolves `ORIGIN` to the server. */
 export function atOrigin(): BrowserOptions {
   const { host } = new URL(harness.url);
   return { processArguments: [`--host-resolver-rules=MAP vademecum.localhost:80 ${host}`], origin: ORIGIN };
 }
 
-/** Archive a closed profile without what Chromium writes for itself. */
+/** Archive a closed profile without Chromium's logs and lock files. */
 export function store(profile: string, archive: string, about: Stored): void {
   const folder = join(profile, "Default");
   writeFileSync(join(folder, ABOUT), JSON.stringify(about));

@@ -138,7 +138,8 @@ test("deferred questions are asked by only one tab", async () => {
     const turns = await device.rows("episodes", { selector: { sessionId: "one-session" } });
     return turns.every(({ aiResponse }) => aiResponse.startsWith("You asked"));
   });
-  expect(answers().length).toBeLessThan(before + 2 * questions.length); // failed requests are repeated
+  // A failed request may be repeated, but if both tabs asked, there would be two requests per question.
+  expect(answers().length).toBeLessThan(before + 2 * questions.length);
 });
 
 test("an open tab continues a closed tab's uploads", async () => {

@@ -6,7 +6,7 @@ import { violations } from "./accessibility.ts";
 import { Device, harness, library, withServer } from "./app.ts";
 import { MODELS } from "./browser.ts";
 
-/** Chapters of the logbook, more than a block of 16, so that work remains after the page is closed. */
+/** The number of chapters: more than a block of 16 chunks, so that work remains when the page is closed. */
 const CHAPTERS = 28;
 const PDF = "legal-aid-retainer.pdf"; // two pages
 
@@ -64,7 +64,7 @@ test("a PDF added offline is searched offline and syncs its vectors", async () =
   const [session] = await phone.rows("sessions");
   await phone.page.goto(`${harness.url}/s/${session!.id}`);
   expect(await passage(phone)).toContain("electronic communications (email) for two (2) years");
-  await phone.stop(); // it is not needed any more
+  await phone.stop();
 });
 
 test("a reopened page resumes embedding offline", async () => {

@@ -11,7 +11,7 @@ import { harness, user, withUser } from "./setup.ts";
 withUser();
 
 let proxy: FaultProxy;
-/** How the proxy rejects all requests, if it does. */
+/** How the proxy rejects every request; undefined: it forwards them. */
 let rejection: Rejection | undefined;
 let device: Device;
 
@@ -44,52 +44,52 @@ test("the app sends no request until the time in Retry-After has passed", async 
   rejection = { status: 429, retryAfter: "2" };
   await device.insert("sessions", session("s"));
   void device.sync!.start();
-  await eventually("the state shows it", () => kind() === "busy");
+  await eventually("the status is busy", () => kind() === "busy");
   const first = proxy.requests.length;
   rejection = undefined;
   await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
   expect(first).toBe(1);
   expect(proxy.requests[1]!.at - proxy.requests[0]!.at).toBeGreaterThan(1_900);
-  await eventually("the wait is over", () => kind() === "live");
+  await eventually("the status is live after the delay", () => kind() === "live");
 });
 
 test("Retry-After applies to all collections and the stream", async () => {
   await device.sync!.start();
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
   rejection = { status: 503, retryAfter: "2" };
   await device.insert("sessions", session("s"));
-  await eventually("the state shows it", () => kind() === "busy");
+  await eventually("the status is busy", () => kind() === "busy");
   await eventually(
     "earlier requests are answered",
     () => performance.now() - proxy.requests.at(-1)!.at > 500,
   );
   const before = proxy.requests.length;
-  device.sync!.syncNow(); // must not end the wait
+  device.sync!.syncNow(); // must not end the delay
   await device.insert("facts", fact("f"));
   await eventually("another request was sent", () => proxy.requests.length > before);
   expect(proxy.requests[before]!.at - proxy.requests[before - 1]!.at).toBeGreaterThan(1_800);
   expect(kind()).toBe("busy");
   rejection = undefined;
   await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
-  await eventually("the wait is over", () => kind() === "live");
+  await eventually("the status is live after the delay", () => kind() === "live");
 });
 
 test("a 503 without Retry-After is retried like any other failure", async () => {
   rejection = { status: 503 };
   void device.sync!.start();
-  await eventually("the state shows it", () => kind() === "offline");
+  await eventually("the status is offline", () => kind() === "offline");
   await eventually("another request was sent", () => proxy.requests.length > 2);
 });
 
 test("syncNow retries a failed push at once", async () => {
   device.sync = createSync(memory(), 60_000);
-  const connected = firstValueFrom(device.sync.connected$); // otherwise it would trigger the retry later
+  const connected = firstValueFrom(device.sync.connected$); // awaited below, because connecting would trigger the retry
   await device.sync.start();
   await connected;
   proxy.reject = (path) => (path.includes("/push") ? { status: 502 } : undefined);
   const failed = firstValueFrom(device.sync.state$.pipe(filter((state) => kindOf(state) === "offline")));
   await device.insert("sessions", session("s"));
-  await failed; // a running pull may set it to live again at once
+  await failed; // an event, because a running pull may set the status to live right away
   proxy.reject = () => undefined;
   device.sync.syncNow();
   await eventually("the row is stored", async () => (await harness.rows(user, "sessions")).length === 1);
@@ -97,13 +97,13 @@ test("syncNow retries a failed push at once", async () => {
 
 test("after each failed push, the status becomes live again", async () => {
   await device.sync!.start();
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
   for (let n = 0; n < 10; n++) {
     proxy.reject = (path) => (path.includes("/push") ? { status: 502 } : undefined);
     await device.insert("sessions", session(`s${n}`));
-    await eventually("it failed", () => kind() === "offline");
+    await eventually("the status is offline", () => kind() === "offline");
     proxy.reject = () => undefined;
-    await eventually("it is live again", () => kind() === "live", 15_000);
+    await eventually("the status is live again", () => kind() === "live", 15_000);
   }
 });
 
@@ -138,24 +138,24 @@ test.each<[string, Rejection]>([
   const [row] = await harness.rows(user, "vectorEmbeddings");
   expect(row!["embedding"]).toBe(embedding);
   const end = await harness.request<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
-  expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // it was written only once
+  expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // the server stored only one write
 });
 
 test("a server older than the app is reported as behind, not as busy", async () => {
   rejection = { status: 503, retryAfter: "60", code: "TOO_NEW" };
   void device.sync!.start();
-  await eventually("the state shows it", () => kind() === "behind");
+  await eventually("the status is behind", () => kind() === "behind");
   rejection = undefined; // the server was updated
   await eventually("it is live without waiting for a minute", () => kind() === "live");
 });
 
 test("only a pull sets the status to live", async () => {
   await device.sync!.start();
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
   const badGateway = { status: 502 };
   proxy.reject = (path) => (path.includes("/pull") || path.includes("/stream") ? badGateway : undefined);
   proxy.disconnect();
-  await eventually("it is offline", () => kind() === "offline");
+  await eventually("the status is offline", () => kind() === "offline");
   const pulls = proxy.count("sessions/0/pull");
   const kinds = new Set<string>();
   const subscription = device.sync!.state$.subscribe(() => kinds.add(kind()));
@@ -165,7 +165,7 @@ test("only a pull sets the status to live", async () => {
   expect([...kinds]).toEqual(["offline"]);
   subscription.unsubscribe();
   proxy.reject = () => undefined;
-  await eventually("it is live again", () => kind() === "live");
+  await eventually("the status is live again", () => kind() === "live");
 });
 
 test("syncNow and stop end the delay before the epoch is requested again", async () => {

@@ -1,5 +1,7 @@
-/** A delete elsewhere removes the row and its dependents from a device with a plain client, and nothing else. The cases
- * are shared with tests/server/sync/test_cascade.py. */
+/**
+ * A delete on the server removes the row and its dependents, and no other row, from a device with a plain client. The
+ * cases are shared with tests/server/sync/test_cascade.py.
+ */
 
 import { readFileSync } from "node:fs";
 import { block, Device, document, episode, fact, session, T } from "./device.ts";

@@ -1,4 +1,4 @@
-/** A row edited offline was deleted on another device. It stays deleted, and the app keeps the edited text. */
+/** A row edited offline was deleted on another device. The row stays deleted, and the app keeps the edited text. */
 
 import type { DeviceDatabase, DeviceAccount, ConflictLoser } from "../../web/src/storage/deviceDatabase.ts";
 import type { AccountContext } from "../../web/src/backend/account/accountContext.ts";
@@ -10,7 +10,7 @@ import { harness, user, withUser } from "./setup.ts";
 
 withUser();
 
-/** The conflict losers that the device keeps. */
+/** The conflict losers that the device stores, by id. */
 let losers: Map<string, ConflictLoser>;
 let account: Partial<DeviceAccount>;
 let laptop: Device;
@@ -54,7 +54,7 @@ async function deleteOnServer(collection: string, id: string): Promise<void> {
 async function waitUntilDeleted(collection: string, id: string): Promise<void> {
   await eventually("the row is deleted", async () => (await laptop.row(collection, id)) === undefined);
   await laptop.sync!.awaitInSync();
-  await new Promise((resolve) => setTimeout(resolve, 200)); // listeners are called
+  await new Promise((resolve) => setTimeout(resolve, 200)); // time for the listeners to run
 }
 
 const newTurn = (more: object = {}) =>

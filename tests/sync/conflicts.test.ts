@@ -1,4 +1,4 @@
-/** Two plain clients change the same rows without knowing of each other. The server merges. */
+/** Two plain clients change the same rows without having received each other's changes. The server merges them. */
 
 import { Device, document, fact, now, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -134,7 +134,7 @@ test("two devices create the same entity only once", async () => {
   expect((await harness.rows(user, "entities")).length).toBe(1);
 });
 
-/** Make the server reject an edit of the phone. Later rows are still pushed. */
+/** Make the server reject an edit of the phone, and check that a later row is still pushed. */
 async function rejectEditOfPhone(): Promise<void> {
   await syncToBoth("sessions", session("s"), session("other", { externalId: "x" }));
   await phone.edit("sessions", "s", () => ({ externalId: "x" }));

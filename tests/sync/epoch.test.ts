@@ -1,4 +1,7 @@
-/** A backup is restored while a plain client is connected. It waits without losing rows, or restarts as docs/wire.md says. */
+/**
+ * A backup is restored while a plain client is connected. The client waits without losing rows, or restarts from zero
+ * as docs/wire.md describes.
+ */
 
 import { session, type Device } from "./device.ts";
 import { eventually } from "./eventually.ts";

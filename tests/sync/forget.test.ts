@@ -44,7 +44,7 @@ test("forget everything keeps a device's rows that the server never stored", asy
   );
   await phone.offline();
   await phone.edit("sessions", "old-edited", () => ({ title: "secret edit" }));
-  await phone.insert("sessions", session("unsent", { title: "secret unsent" })); // created before, never sent
+  await phone.insert("sessions", session("unsent", { title: "secret unsent" })); // never sent
 
   const receipt = await forgetEverything();
   expect(receipt).toMatchObject({ leftovers: 0, rows: 4 });
@@ -60,13 +60,13 @@ test("forget everything keeps a device's rows that the server never stored", asy
     async () => (await phone.row("sessions", "old-edited")) === undefined,
   );
   await phone.settled();
-  // Rows that the server had are gone from the device. Rows that it never stored remain, marked with an error.
+  // Rows that the server had stored are removed from the device. Rows that it never stored remain, with an error.
   expect(await errorCodes(phone)).toEqual({ rejected: "DUPLICATE", unsent: "FORGOTTEN", new: undefined });
   expect(await phone.rows("documents")).toEqual([]);
   const rows = JSON.stringify(await harness.rows(user, "sessions"));
   expect(rows).not.toContain("secret");
 
-  // A retry of the rejected row is rejected for another reason now.
+  // A retry of the rejected row is now rejected because the row is older than forget everything.
   await phone.edit("sessions", "rejected", () => ({ externalId: "free", syncError: undefined }));
   await eventually(
     "the code changes",
@@ -98,9 +98,9 @@ test("forget everything removes rows waiting on the server, not unsent rows", as
   await phone.startAppSync();
   await insertRejectedRow(phone);
   await phone.insert("episodes", episode("held", "rejected", { userMessage: "secret held" }));
-  await phone.insert("vectorEmbeddings", block("gone", 0, ["secret text"])); // of a document that never arrived
+  await phone.insert("vectorEmbeddings", block("gone", 0, ["secret text"])); // its document never arrives
   await phone.sync?.awaitInSync();
-  expect(await harness.rows(user, "episodes")).toEqual([]); // they wait on the server for their parents
+  expect(await harness.rows(user, "episodes")).toEqual([]); // both rows wait on the server for their parents
   await phone.sync?.stop();
   await phone.insert("sessions", session("unsent"));
   await phone.insert("episodes", episode("of-unsent", "unsent"));
@@ -138,7 +138,7 @@ test("rejected rows are removed only once after forget everything", async () => 
   );
   expect((await known.load()).forgottenAt).toBe(at);
 
-  // The device does this only once: a later start does not drop rows with an old error.
+  // Rejected rows are removed only once: a later start keeps a row although its error is older.
   await phone.sync?.stop();
   const syncError = { code: "DUPLICATE", message: "", at: "2026-01-01T00:00:00.000Z" };
   await phone.edit("sessions", "unsent", () => ({ syncError }));

@@ -37,7 +37,7 @@ export class Harness {
     return this.address.url;
   }
 
-  /** Return the server that all files with these settings share (see shared.ts). They must not stop it or make it fail. */
+  /** Return the server that all files with these settings share (see shared.ts). Tests must not stop or break it. */
   static async shared(settings: Settings = {}): Promise<Harness> {
     const body = JSON.stringify(settings);
     const response = await fetch(env["VADEMECUM_SHARED"]!, { method: "POST", body });
@@ -59,7 +59,7 @@ export class Harness {
 
   async stop(): Promise<void> {
     const { process } = this;
-    if (!process) return; // other files may use it
+    if (!process) return; // a shared server, which other files may use
     const ended = new Promise((resolve) => process.once("exit", resolve));
     process.stdin?.end();
     await ended;

@@ -29,7 +29,7 @@ const isOnServer = async () => (await harness.rows(user, "sessions")).length ===
 
 async function goLive(): Promise<void> {
   await device.startAppSync(memory(), undefined, proxy.url);
-  await eventually("it is live", () => kind() === "live" && proxy.count("/stream") === 1);
+  await eventually("the status is live", () => kind() === "live" && proxy.count("/stream") === 1);
 }
 
 /** Create a sync that retries failures only after a minute or on syncNow. */
@@ -92,19 +92,19 @@ test("a push answered with foreign JSON stays pending until its retry", async ()
   expect(proxy.count("/push")).toBe(2);
 });
 
-test.each(["null", "{}", '{"documents":[]}'])("a pull does not accept the JSON %s as a response", async (body) => {
+test.each(["null", "{}", '{"documents":[]}'])("a pull rejects the response %s", async (body) => {
   proxy.forge = (path) => (path.includes("/pull") ? { type: "application/json", body } : undefined);
   proxy.reject = (path) => (path.includes("/stream") ? { status: 502 } : undefined);
   device.sync = createPatientSync();
-  const started = device.sync.start(); // requests the epoch first
-  await eventually("it failed", () => kind() === "offline");
+  const started = device.sync.start(); // start() requests the epoch first
+  await eventually("the status is offline", () => kind() === "offline");
   proxy.forge = () => undefined;
   device.sync.syncNow();
   await started;
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
   proxy.forge = (path) => (path.includes("/pull") ? { type: "application/json", body } : undefined);
   device.sync.syncNow();
-  await eventually("it failed again", () => kind() === "offline");
+  await eventually("the status is offline again", () => kind() === "offline");
 });
 
 test("a server that becomes unreachable after a restore gets few requests", async () => {
@@ -140,20 +140,20 @@ test("sync continues after a full disk has space again", async () => {
   save.mockRejectedValueOnce(full);
   device.sync = createPatientSync(known);
   const started = device.sync.start().catch(console.error);
-  await eventually("it is full", () => kind() === "full");
+  await eventually("the status is full", () => kind() === "full");
   device.sync.syncNow();
   await started;
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
   proxy.reject = (path) => (path.includes("/push") ? { status: 409, code: "EPOCH" } : undefined);
   save.mockRejectedValueOnce(full);
   await device.insert("sessions", session("s"));
-  await eventually("it is full again", () => kind() === "full");
+  await eventually("the status is full again", () => kind() === "full");
   proxy.reject = () => undefined;
   device.sync.syncNow();
   await eventually("the row is stored", isOnServer);
 });
 
-/** Make the storage reject reads after close, like the browser's. RxDB's memory storage still answers them. */
+/** Make the storage reject reads after it is closed, as the browser's does. RxDB's memory storage allows them. */
 function rejectReadsAfterClose(): void {
   const replication = REPLICATION_STATE_BY_COLLECTION.get(device.collection("sessions"))![0]!;
   const meta = replication.metaInstance!;
@@ -177,7 +177,7 @@ test("waiting rows are counted on a full disk and after the sync stops", async (
   const row = { ...session("theirs"), _deleted: false };
   const body = JSON.stringify([{ newDocumentState: row }]);
   await harness.request(user, "/v1/sync/sessions/0/push", { method: "POST", body });
-  await eventually("it is full", () => kind() === "full");
+  await eventually("the status is full", () => kind() === "full");
   await device.insert("sessions", session("ours"));
   expect(await device.sync!.countPending(10)).toEqual({ sessions: 1 });
   await device.sync!.stop();

@@ -1,4 +1,4 @@
-/** Plain clients reach limits: no row is lost or blocks others, and rejected rows are stored once there is room. */
+/** Plain clients reach limits. No row is lost or blocks other rows, and rejected rows can be retried later. */
 
 import { Device, document, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -40,7 +40,7 @@ test("of 120 documents, the server stores 100 and rejects 20", async () => {
   for (const device of devices) await device.settled();
   expect(devices.flatMap((device) => device.pushes).length).toBe(pushes);
 
-  // After deletes the marked rows are stored when they are edited.
+  // When other documents have been deleted, an edit of the marked rows makes the server store them.
   const deleted = [...stored].slice(0, 20) as string[];
   const [first] = devices as [Device];
   await eventually("the first device has all 100", async () => (await first.rows("documents")).length >= 100);

@@ -1,4 +1,4 @@
-/** Children may arrive before their parents or while these are rejected. Plain clients. */
+/** Plain clients: children may arrive before their parents, or while their parents are rejected. */
 
 import { block, document, episode, session } from "./device.ts";
 import { eventually } from "./eventually.ts";

@@ -1,6 +1,6 @@
 /**
  * A plain RxDB client without code of the app: it uses RxDB's default conflict handler and one stream per collection.
- * Any other client may rely on what works for it.
+ * The server must support everything that this client does.
  */
 
 import { randomUUID } from "node:crypto";
@@ -11,7 +11,7 @@ import { Subject } from "rxjs";
 export interface Endpoint {
   url: string;
   token: string;
-  /** Sent with every push. The replication starts from zero. */
+  /** The epoch to send with every push. With it, the replication starts from zero. */
   epoch?: string;
 }
 

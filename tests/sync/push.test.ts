@@ -1,4 +1,4 @@
-/** Pushes that must be split or are rejected as a whole, by the app's client through a proxy. */
+/** The app's client sends pushes that must be split, or that a proxy rejects as a whole. */
 
 import { push } from "../../web/src/backend/sync/push.ts";
 import type { ServerKnowledgeStore } from "../../web/src/backend/sync/replication.ts";
@@ -13,7 +13,7 @@ import { harness, user, withUser } from "./setup.ts";
 
 withUser();
 
-/** A text that the proxy rejects. */
+/** A text that makes the proxy reject the request. */
 const BAD = "unspeakable";
 const MIB = 2 ** 20;
 
@@ -69,10 +69,10 @@ test("large pushes are split at four million characters", async () => {
   expect((await device.rows("facts")).filter((row) => row.syncError)).toEqual([]);
   const sizes = pushes().map(({ body }) => body.length);
   expect(Math.max(...sizes)).toBeLessThan(4.1 * MIB);
-  expect(sizes.length).toBe(10); // rows are grouped
+  expect(sizes.length).toBe(10); // ten rows in each request
 });
 
-/** Prepare a batch that takes two requests. Its first document was borrowed on both sides. */
+/** Prepare a batch that takes two requests. Its first document was borrowed on the device and on the server. */
 async function prepareLargeBatch(): Promise<void> {
   await device.insert("documents", document("d", user));
   online();
@@ -100,7 +100,7 @@ test("repeating a partly failed batch applies no row twice", async () => {
     false,
     ...pushes()
       .slice(4)
-      .map(() => true), // the merged row again
+      .map(() => true), // then only the merged row is pushed again
   ]);
   const stored = await harness.liveRows(user, "documents");
   expect(stored.find(({ id }) => id === "d")!["activeSessions"].sort()).toEqual(["ours", "theirs"]);
@@ -123,7 +123,7 @@ test("after Retry-After, only the rejected part of a batch is repeated", async (
     ["f4", "f5"],
     ["f4", "f5"],
   ]);
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
 });
 
 test.each([400, 403, 413, 422])("a row rejected with %i does not block other rows", async (status) => {
@@ -141,7 +141,7 @@ test.each([400, 403, 413, 422])("a row rejected with %i does not block other row
       syncError: { code: "INVALID", message: storedSentences.refused },
     });
   }
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
   const before = pushes().length; // it is not retried automatically
   device.sync!.syncNow();
   await device.sync!.awaitInSync();
@@ -228,7 +228,7 @@ test("a row with a lone surrogate does not block other rows", async () => {
   online();
   await waitUntilPushed();
   expect(await storedIds("sessions")).toContain("good");
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
 });
 
 test("no row is marked as rejected by a server that rejects every push", async () => {
@@ -239,11 +239,11 @@ test("no row is marked as rejected by a server that rejects every push", async (
     "it is tried again",
     () => pushes().filter((push) => rowsOf(push).length === 2).length > 1,
   );
-  await eventually("the state shows it", () => kind() === "denied");
+  await eventually("the status is denied", () => kind() === "denied");
   expect((await device.rows("sessions")).filter((row) => row.syncError)).toEqual([]);
   proxy.reject = () => undefined;
   await eventually("they are stored", async () => (await storedIds("sessions")).length === 2);
-  await eventually("it is live", () => kind() === "live");
+  await eventually("the status is live", () => kind() === "live");
 });
 
 test("a rejected delete stays pending and its row gets no error", async () => {
@@ -254,7 +254,7 @@ test("a rejected delete stays pending and its row gets no error", async () => {
     body.includes('"_deleted":true') ? { status: 403, code: "FORBIDDEN" } : undefined;
   await device.remove("sessions", "s");
   await eventually("it is tried again", () => pushes().length > 3);
-  await eventually("the state shows it", () => kind() === "denied");
+  await eventually("the status is denied", () => kind() === "denied");
   expect(await device.sync!.countPending(10)).toEqual({ sessions: 1 });
   proxy.reject = () => undefined;
   await waitUntilPushed();

@@ -1,4 +1,4 @@
-/** A backup is restored while two devices of the app are live. They upload newer rows (other clients: epoch.test.ts). */
+/** A backup is restored while two devices of the app are connected. The devices upload their newer rows. */
 
 import { Device, document, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";

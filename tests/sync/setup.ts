@@ -1,6 +1,7 @@
 /**
  * Set up a test file: one server for all its tests and, on request, a new user and two devices for each test. A file
- * calls one of the functions once, at the top. `ownServer`: the file stops the server or makes it fail.
+ * calls one of the functions once, at the top. `ownServer`: start a separate server, which the
+ * tests may stop or make fail.
  */
 
 import { Device } from "./device.ts";

@@ -1,4 +1,4 @@
-/** A network accepts a request and never responds. The app repeats it. */
+/** The network accepts a request but never responds. The app repeats the request. */
 
 import { Device, session } from "./device.ts";
 import { eventually } from "./eventually.ts";

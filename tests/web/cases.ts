@@ -15,7 +15,7 @@ import { topKWithTies, bm25Scores, Postings, roundScore } from "../../web/src/co
 import { fuse, boostNeighbors } from "../../web/src/core/text/fusion.ts";
 import { decode } from "../../web/src/core/schema/vector_codec.ts";
 
-/** A text, or pieces to be put together, each with how often it is repeated. */
+/** A text, or pieces to be joined, each with its number of repetitions. */
 type Spelling = string | [piece: string, times: number][];
 
 export interface NormalizationCase {
@@ -137,7 +137,7 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
     }
     const passages = new PassageIndex(one.vector.length);
     for (const [documentId, blocks] of Object.entries(one.documents))
-      passages.add({ id: documentId, filename: "" }, blocks.map(toBlock)); // what has no name is named by no question
+      passages.add({ id: documentId, filename: "" }, blocks.map(toBlock)); // no question names them
     const vector = Float32Array.from(one.vector);
     return [
       ...difference(`${one.name}, words`, toFound(passages.words(one.query, one.scope, one.k)), one.words),
@@ -165,7 +165,7 @@ function toFound(results: readonly PassageHit[]): Found[] {
   return results.map((result) => [name(result), result.score, ...result.also.map(name)]);
 }
 
-/** A cosine takes the wanted one's last digit if that is all they differ in: numpy adds in float32. */
+/** Replace scores that differ from the expected ones by less than 1e-5, because numpy adds in float32. */
 function near(results: readonly PassageHit[], wanted: readonly Found[]): Found[] {
   return toFound(results).map(([key, score, ...also], at): Found => {
     const other = wanted[at]?.[1] ?? Infinity;

@@ -1,4 +1,4 @@
-/** Hostile text takes a second of CPU time at most, however long it is. */
+/** Hostile texts take at most a second of CPU time. */
 
 import { expect, test } from "vitest";
 import { sanitizeLine } from "../../web/src/core/text/sanitize.ts";
@@ -60,7 +60,7 @@ function* hostile(): Generator<string> {
 const READERS: [string, (text: string) => string][] = [
   ["sanitizeLine", sanitizeLine],
   ["stripMarkdown", stripMarkdown],
-  ["toHtml", (text) => toHtml(text.slice(0, 200_000))], // an answer has no more characters
+  ["toHtml", (text) => toHtml(text.slice(0, 200_000))], // the maximum length of an answer
 ];
 
 test.each(READERS)("%s takes at most a second on any hostile text", { timeout: 600_000 }, (_, reader) => {

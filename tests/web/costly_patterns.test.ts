@@ -3,14 +3,15 @@
 import { expect, test } from "vitest";
 import { consume, hostile, patterns, type Found } from "./patterns.ts";
 
-/** Short texts find those that are slowest for an expression; these are then made long. */
-const [FIRST, EXPLOSIVE] = [[24, 400], 0.02]; // stop an exponential or a cubic one before it takes hours
+/** Lengths at which exponential and cubic expressions are detected before they take hours, and the limit in seconds. */
+const [EARLY_LENGTHS, EARLY_SECONDS] = [[24, 400], 0.02];
+/** The length at which all texts are timed. Only the slowest of each expression are timed at full length. */
 const SHORT = 2_000;
 const [LENGTH, SECONDS] = [32_000, 0.15];
 const [MEGABYTE, MEGABYTE_SECONDS] = [1_000_000, 1];
-/** A text of `GLANCE` characters that takes less than `NOTICED` seconds cannot take long at any length that is stored. */
-const [GLANCE, NOTICED] = [1_000, 0.0001];
-/** Four times the length: a linear expression takes 4 times as long, a quadratic one 16. */
+/** An expression that is faster than this at this length is fast at any stored length. */
+const [PROBE_LENGTH, PROBE_SECONDS] = [1_000, 0.0001];
+/** Texts of two lengths: for the longer one, a linear expression takes 4 times as long, a quadratic one 16 times. */
 const [STEP, FACTOR, GROWTH] = [4_000, 4, 9];
 
 const took = (found: Found, text: string): number => {
@@ -19,13 +20,13 @@ const took = (found: Found, text: string): number => {
   return process.cpuUsage(before).user / 1e6;
 };
 
-/** Whether a text takes longer each time: another program may have had the core. */
+/** Return whether a text exceeds the time in three runs, because another program may delay a single run. */
 const isSlow = (found: Found, text: string, seconds: number): boolean =>
   [1, 2, 3].every(() => took(found, text) > seconds);
 
 function explosiveText(found: Found): string | undefined {
-  for (const length of FIRST)
-    for (const text of hostile(found, length)) if (isSlow(found, text, EXPLOSIVE)) return text;
+  for (const length of EARLY_LENGTHS)
+    for (const text of hostile(found, length)) if (isSlow(found, text, EARLY_SECONDS)) return text;
   return undefined;
 }
 
@@ -45,13 +46,13 @@ function slowText(found: Found, length: number, seconds: number): string | undef
   return undefined;
 }
 
-/** A text for which the time grows faster than the length. Compares times, so load does not matter. */
+/** Return a text for which the time grows faster than the length. The ratio of times hardly depends on the load. */
 function growingText(found: Found): string | undefined {
   const explosive = explosiveText(found);
   if (explosive !== undefined) return explosive;
-  const timed = [...hostile(found, GLANCE)].map((text, at) => ({ at, took: took(found, text) }));
+  const timed = [...hostile(found, PROBE_LENGTH)].map((text, at) => ({ at, took: took(found, text) }));
   const slowest = timed.toSorted((a, b) => b.took - a.took)[0];
-  if (!slowest || slowest.took < NOTICED) return undefined;
+  if (!slowest || slowest.took < PROBE_SECONDS) return undefined;
   const [short, long] = [STEP, STEP * FACTOR].map((length) => [...hostile(found, length)][slowest.at]!) as [
     string,
     string,
@@ -76,7 +77,7 @@ test("every regular expression is created at load time", async () => {
   expect((await patterns()).length).toBeGreaterThan(150);
 });
 
-// All of these measure time, so only `make soak` runs them.
+// The tests below measure time, so only `make soak` runs them.
 const SOAK = process.env["SOAK"] !== undefined;
 
 test.runIf(SOAK)("regular expressions take linear time", { timeout: 120_000 }, async () => {

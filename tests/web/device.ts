@@ -1,4 +1,4 @@
-/** A device in a test: the app's own database in memory, without a server. */
+/** The database of a device in memory, for tests without a server. */
 
 import { randomUUID } from "node:crypto";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
@@ -13,7 +13,7 @@ import { AccountContext } from "../../web/src/backend/account/accountContext.ts"
 export const T = "2026-01-01T00:00:00.000Z";
 type Name = keyof Collections;
 
-/** Closed when its test is over. */
+/** Open an account database that is closed after the test. */
 export async function openRows(
   storage: RxStorage<any, any> = getRxStorageMemory(),
 ): Promise<AccountDatabase> {
@@ -30,7 +30,7 @@ export function collectionOf(records: AccountDatabase, name: string): RxCollecti
   return records.collections[name as Name] as RxCollection;
 }
 
-/** What a row is when a test does not say otherwise. Its words are secrets: no tombstone has them. */
+/** Default fields of rows. Their texts contain "secret", so that a test can check that tombstones omit them. */
 const USUAL: Record<Name, object> = {
   documents: {
     ...{ userId: "u", originSessionId: "", activeSessions: [], accessCount: 0, lastAccessedAt: T },
@@ -51,19 +51,19 @@ const USUAL: Record<Name, object> = {
   summaries: { content: "secret" },
 };
 
-/** A whole row of what a test says of it; what it says is null the row has not. */
-export function row(name: string, said: object): Record<string, unknown> {
-  const whole = { createdAt: T, updatedAt: T, ...USUAL[name as Name], ...said };
+/** Return a row with default fields. A field that is null is left out, except `embedding`. */
+export function row(name: string, given: object): Record<string, unknown> {
+  const whole = { createdAt: T, updatedAt: T, ...USUAL[name as Name], ...given };
   const absent = ([field, value]: [string, unknown]) => value === null && field !== "embedding";
   return Object.fromEntries(Object.entries(whole).filter((entry) => !absent(entry)));
 }
 
 export async function insert(records: AccountDatabase, name: string, ...rows: object[]): Promise<void> {
-  const { error } = await collectionOf(records, name).bulkInsert(rows.map((said) => row(name, said)));
+  const { error } = await collectionOf(records, name).bulkInsert(rows.map((given) => row(name, given)));
   expect(error).toEqual([]);
 }
 
-/** As it is stored, a tombstone too, without what RxDB keeps beside it. */
+/** Return a stored row or tombstone without RxDB's own fields. */
 export async function stored(
   records: AccountDatabase,
   name: string,
@@ -74,7 +74,7 @@ export async function stored(
   return fields;
 }
 
-/** What the app's verbs work with; nothing is known of the account but its id, and what a test says. */
+/** Return an account context. `known` returns the account's row in the device database. */
 export function contextOf(
   records: AccountDatabase,
   known: () => Partial<DeviceAccount> | undefined = () => undefined,
@@ -90,11 +90,11 @@ export function contextOf(
 
 export interface Counted {
   storage: RxStorage<any, any>;
-  /** Rows that were read of a collection so far. */
+  /** Returns the number of rows that were read from a collection so far. */
   read(name: string): number;
 }
 
-/** A storage that counts the rows which questions and look-ups take out of it. */
+/** Wrap a storage so that it counts the rows that queries and lookups by id return. */
 export function counting(storage: RxStorage<any, any>): Counted {
   const counts = new Map<string, number>();
   const count = (name: string, rows: number) => void counts.set(name, (counts.get(name) ?? 0) + rows);

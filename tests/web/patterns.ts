@@ -9,7 +9,7 @@ const SOURCES = resolve(import.meta.dirname, "../../web/src");
 const PIECES_MAX = 14;
 const FEATURES = { unicodePropertyEscape: true, namedGroups: true, lookbehind: true, unicodeSet: true };
 
-/** A node of regjsparser's tree, which reaches the tests with Babel. */
+/** A node of the syntax tree of regjsparser, which is installed as a dependency of Babel. */
 type Node = {
   type: string;
   body?: Node[];
@@ -28,8 +28,8 @@ const { parse } = createRequire(import.meta.url)("regjsparser") as {
 export type Found = { where: string; expression: RegExp };
 
 /**
- * Return the literals in the sources, and what the modules pass to RegExp while they load. Throws for a RegExp that is made
- * later, because no sweep would see it.
+ * Return the regular expressions of the app: the literals in its sources, and those that modules create with RegExp
+ * while they load. Throw an error for a RegExp that is created later, because it would not be recorded.
  */
 export async function patterns(): Promise<Found[]> {
   const found = new Map<string, Found>();
@@ -60,7 +60,7 @@ interface AstNode {
   start?: number;
 }
 
-/** Return the places in each file that made a RegExp while the modules were loaded. */
+/** Return, for each file, the places that created a RegExp while the modules were loaded. */
 async function recorded(
   files: string[],
   add: (where: string, expression: RegExp) => void,
@@ -92,14 +92,14 @@ async function recorded(
   return made;
 }
 
-/** Search through the whole text, or once where the expression is sticky. */
+/** Find all matches in the text or, with a sticky expression, only the first. */
 export function consume({ expression: { source, flags, sticky } }: Found, text: string): void {
   const expression = new RegExp(source, sticky || flags.includes("g") ? flags : `${flags}g`);
   if (sticky) expression.exec(text);
   else for (const _ of text.matchAll(expression));
 }
 
-/** Yield texts of `length` characters that repeat what the pattern looks for and then disappoint it. */
+/** Yield texts of about `length` characters that repeat what the pattern matches and end with a mismatch. */
 export function* hostile({ expression: { source, flags } }: Found, length: number): Generator<string> {
   const tree = [parse(source, flags.replace(/[^iuvs]/gu, ""), FEATURES)];
   const pieces = [...new Set(samples(tree))].filter(Boolean).slice(0, PIECES_MAX);
@@ -110,7 +110,7 @@ export function* hostile({ expression: { source, flags } }: Found, length: numbe
     for (const [start, end] of around) yield start + piece.repeat(Math.ceil(length / piece.length)) + end;
 }
 
-/** A text that the nodes match: the `which`-th choice of each class, repeats once or as often as needed. */
+/** Return a text that the nodes match, with the `which`-th choice of each class and the fewest repetitions. */
 const sample = (nodes: Node[], which = 0): string => nodes.map((node) => one(node, which)).join("");
 
 function one(node: Node, which: number): string {
@@ -164,7 +164,7 @@ function holds(part: Node, letter: string): boolean {
   return part.type === "characterClass" ? members(part).includes(letter) : escape(part).test(letter);
 }
 
-/** Yield a sample of each repeat, of the beginnings and ends of each sequence, and of the whole. */
+/** Yield samples of each repetition, of the beginnings and ends of each sequence, and of the whole. */
 function* samples(nodes: Node[]): Generator<string> {
   for (const node of nodes) {
     if (node.type === "quantifier") {
@@ -184,7 +184,7 @@ function* samples(nodes: Node[]): Generator<string> {
   }
 }
 
-/** Yield what leads up to each repeat: one text may start there, and the repeat then runs to its end. */
+/** Yield a sample of the nodes before each repetition: a text that starts with it reaches the repetition. */
 function* leads(nodes: Node[]): Generator<string> {
   for (const [end, node] of nodes.entries()) {
     const before = sample(nodes.slice(0, end));

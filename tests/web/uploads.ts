@@ -1,6 +1,6 @@
 /**
- * The app's own uploads in a test, with the real database and the real parser for text files. Fakes replace what Node.js
- * lacks: locks, a table of files, a worker and a request that reports its progress.
+ * Run the app's upload queue in a test, with the real database and the real parser of text files. Fakes replace APIs
+ * that Node.js lacks: locks, IndexedDB, workers and XMLHttpRequest.
  */
 
 import { createServer, type RequestListener } from "node:http";
@@ -21,10 +21,10 @@ import { soon } from "../soon.ts";
 export const TEXT = "The ferry leaves the harbour at noon and returns in the evening.";
 export const LATER = "2026-06-01T00:00:00.000Z";
 
-/** Of the test that runs. */
+/** The database of the current test. */
 export let records: AccountDatabase;
 
-/** For a test file that has uploads. */
+/** Set up a test file that uses uploads. */
 export function withUploads(): void {
   beforeAll(withBrowserParts);
   beforeEach(async () => void (records = await openRows()));
@@ -42,7 +42,7 @@ export async function documents(): Promise<string[]> {
 export const until = (desk: Desk, id: string, stage: string): Promise<void> =>
   soon(() => expect(desk.task(id)?.stage).toBe(stage));
 
-/** The files of a device that wait, as Dexie's verbs reach them. */
+/** A fake of Dexie's table of waiting files. */
 export class Files {
   readonly rows = new Map<string, WaitingFile>();
   get = async (id: string) => this.rows.get(id);
@@ -56,15 +56,15 @@ export interface Desk {
   files: Files;
   sync: SyncCoordinator;
   uploads: UploadQueue;
-  /** As the sync would tell it. */
+  /** Sets the sync status. */
   hear(kind: SyncSummary["kind"]): void;
   task(id: string): Task | undefined;
 }
 
 export interface Setting {
-  /** Where the server is; nowhere, when a test does not say. */
+  /** The address of the server. Default: one that refuses connections. */
   base?: string;
-  /** The server's model when it was last asked. */
+  /** The server's model as the device last received it. */
   model?: Manifest & { id: string };
 }
 
@@ -90,13 +90,13 @@ export function openUploads(
   return { context, files, sync, uploads, hear, task: (id) => uploads.tasks$.value.find((t) => t.id === id) };
 }
 
-/** A file that an earlier page was given. */
+/** Return a file that an earlier page added. */
 export function waiting(id: string, content: BlobPart, more: Partial<WaitingFile> = {}): WaitingFile {
   const blob = new Blob([content]);
   return { id, userId: "u", sessionId: null, name: `${id}.txt`, content: blob, addedAt: T, ...more };
 }
 
-/** Whatever a server, or what is in its place, answers with. Ends with the test. */
+/** Start an HTTP server with this listener, which stops after the test. Return its address. */
 export async function answering(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -106,15 +106,15 @@ export async function answering(listener: RequestListener): Promise<string> {
 
 type Work = (lock: object | null) => unknown;
 
-/** What is held of all tabs' locks, by name. The end of a test is the end of its tabs. */
+/** The held locks by name. They are released at the end of a test, when its tabs close. */
 const locks = new Map<string, Promise<unknown>>();
 
-/** As in a browser one has a lock at a time, also within one tab. */
+/** A fake of navigator.locks.request: as in a browser, a lock has one holder at a time, also within one tab. */
 async function request(name: string, ...given: [Work] | [LockOptions, Work]): Promise<unknown> {
   const [options, work] = given.length === 2 ? given : [{}, given[0]];
   if (options.ifAvailable && locks.has(name)) return work(null);
   while (locks.has(name)) await locks.get(name)!.catch(() => {});
-  const working = Promise.resolve({}).then(work); // never at once
+  const working = Promise.resolve({}).then(work); // start asynchronously, as a browser does
   locks.set(name, working);
   try {
     return await working;
@@ -125,17 +125,17 @@ async function request(name: string, ...given: [Work] | [LockOptions, Work]): Pr
 
 export async function withBrowserParts(): Promise<void> {
   vi.stubGlobal("navigator", { locks: { request } });
-  vi.stubGlobal("XMLHttpRequest", Sending);
-  const heard: ((event: { data: unknown }) => void)[] = [];
+  vi.stubGlobal("XMLHttpRequest", FakeXMLHttpRequest);
+  const listeners: ((event: { data: unknown }) => void)[] = [];
   const readers: SameThread[] = [];
   vi.stubGlobal("self", {
-    addEventListener: (_: string, listener: (event: { data: unknown }) => void) => heard.push(listener),
+    addEventListener: (_: string, listener: (event: { data: unknown }) => void) => listeners.push(listener),
     postMessage: (data: Message) => {
       const [reader] = data.kind === "progress" ? readers : readers.splice(0, 1);
       reader?.dispatchEvent(new MessageEvent("message", { data }));
     },
   });
-  /** The reader of files, on the thread of the test: uploads read one file after the other. No other worker starts. */
+  /** A fake Worker that runs the parser on the test's thread, one file at a time. Any other worker fails to start. */
   class SameThread extends EventTarget {
     readonly #reads: boolean;
     constructor(url: URL) {
@@ -145,7 +145,7 @@ export async function withBrowserParts(): Promise<void> {
     postMessage(data: unknown): void {
       if (!this.#reads) return void queueMicrotask(() => this.dispatchEvent(new Event("error")));
       readers.push(this);
-      heard.forEach((listener) => listener({ data }));
+      listeners.forEach((listener) => listener({ data }));
     }
     terminate(): void {}
   }
@@ -153,8 +153,8 @@ export async function withBrowserParts(): Promise<void> {
   await import("../../web/src/parsers/worker.ts");
 }
 
-/** Of XMLHttpRequest what an upload uses, over fetch. */
-class Sending {
+/** A fake XMLHttpRequest with the members that uploads use, based on fetch. */
+class FakeXMLHttpRequest {
   upload: { onprogress?: (event: { loaded: number }) => void } = {};
   status = 0;
   response: unknown = null;
@@ -194,7 +194,7 @@ class Sending {
   }
 }
 
-/** There is a model, and its files cannot be had. */
+/** A model whose files cannot be downloaded. */
 export const MODEL = {
   id: "m",
   hash: "h",
@@ -202,7 +202,7 @@ export const MODEL = {
   files: [{ name: "m.onnx", bytes: 1, sha256: "0" }],
 } as any;
 
-/** Documents whose embedding a closed page broke off. */
+/** Insert documents whose embedding was interrupted when their page closed. */
 export async function insertBrokenOff(...ids: string[]): Promise<void> {
   for (const id of ids) {
     await insert(records, "documents", { id, status: "pending" });
@@ -210,7 +210,7 @@ export async function insertBrokenOff(...ids: string[]): Promise<void> {
   }
 }
 
-/** A server that says which model it has when the test lets it. */
+/** Start a server that responds only after `release` is called. */
 export async function slowModels() {
   let asked = 0;
   let release = () => {};

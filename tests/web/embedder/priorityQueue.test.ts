@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { PriorityQueue } from "../../../web/src/embedder/priorityQueue.ts";
 
-/** A queue whose runs end when the test calls `next`. */
+/** Create a queue in which each call of `next` ends the oldest run. */
 function controlledQueue() {
   const started: string[] = [];
   const ends: (() => void)[] = [];

@@ -1,4 +1,4 @@
-/** During continuous writes the sync status stays current and is updated only a few times. */
+/** During continuous writes, the sync status stays current although it is updated only a few times. */
 
 import { interval, Subject, takeUntil, timer } from "rxjs";
 import { throttledUpdates } from "../../../web/src/lib/backoff.ts";
@@ -12,7 +12,7 @@ test("continuous changes cause few updates, each with the current state", async 
   let [state, row, looking] = ["starting", -1, 0];
   const seen: { state: string; row: number }[] = [];
   const look = async () => {
-    expect(++looking).toBe(1); // one at a time
+    expect(++looking).toBe(1); // updates never overlap
     seen.push({ state, row });
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     looking--;
@@ -23,8 +23,8 @@ test("continuous changes cause few updates, each with the current state", async 
     .subscribe((n) => rows$.next((row = n)));
   setTimeout(() => state$.next((state = "live")), 220);
   await vi.advanceTimersByTimeAsync(2_000);
-  const told = seen.find((one) => one.state === "live")!;
-  expect(told.row).toBeLessThan(40); // long before the rows are quiet
+  const firstLive = seen.find((one) => one.state === "live")!;
+  expect(firstLive.row).toBeLessThan(40); // the state change was seen long before the writes ended
   expect(seen.length).toBeLessThanOrEqual(6);
   await vi.advanceTimersByTimeAsync(2_000);
   expect(seen.at(-1)!.row).toBe(row);

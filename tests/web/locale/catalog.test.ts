@@ -15,7 +15,7 @@ const TEXTS: Record<string, string> = catalog;
 /** Texts that the page may show although they are not in the catalog. */
 const EXCEPTIONS = new Map([["Vademecum", "the name of the product"]]);
 
-/** Attributes and properties that people see or hear. */
+/** Attributes and properties whose texts are displayed or read out by screen readers. */
 const SHOWN = new Set(["label", "title", "placeholder", "message", "description", "alt", "aria-label"]);
 
 const JARGON =
@@ -45,7 +45,7 @@ const CALLS = FILES.flatMap(({ nodes }) => nodes).filter(
   ({ type, callee }) => type === "CallExpression" && callee.name === "t",
 );
 
-/** Return the literal texts that an expression may give. A computed part of a template is "…". */
+/** Return the literal texts that an expression may evaluate to. A computed part of a template becomes "…". */
 function literals(node: Node | null): string[] {
   switch (node?.type) {
     case "Literal":
@@ -71,7 +71,7 @@ function keyOf({ name, value }: Node): string {
   return name ?? value;
 }
 
-/** Return the texts that a file shows and that are not keys of the catalog. */
+/** Return the texts that a file displays and that are no keys of the catalog. */
 function uncatalogued(nodes: readonly Node[]): string[] {
   const errors = new Set(
     nodes.filter(({ type }) => type === "ThrowStatement").flatMap((node) => [...nodesOf(node)]),
@@ -142,7 +142,7 @@ test("every call of t passes the arguments of its message", () => {
   expect(checked.filter(({ given, wanted }) => given.join() !== wanted.join())).toEqual([]);
 });
 
-/** Return the files that are loaded with a file, without those that are imported on demand. */
+/** Return a file and the files that it imports statically, directly or indirectly. */
 function loadedWith(name: string, found = new Set<string>()): Set<string> {
   if (found.has(name)) return found;
   found.add(name);

@@ -10,7 +10,7 @@ import { conflictHandler } from "../../../web/src/backend/sync/conflictHandler.t
 
 const { properties, ...rest } = schemas.facts;
 const newer = { ...rest, version: 1, properties: { ...properties, colour: { type: "string" } } };
-/** Facts have another form. */
+/** The schemas of a later version, in which facts have one more field. */
 const coloured = { ...schemas, facts: newer } as unknown as Schemas;
 
 test("RxDB's free limit allows the ten collections", () => {
@@ -41,25 +41,25 @@ test("a failed migration keeps all rows and can be retried", async () => {
   const before = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
   const ids = ["f1", "f2", "f3"];
   await insert(before, "facts", ...ids.map((id) => ({ id, key: id })));
-  const kept = await Promise.all(ids.map((id) => stored(before, "facts", id)));
+  const storedBefore = await Promise.all(ids.map((id) => stored(before, "facts", id)));
   await before.close();
 
-  const carryOver = (colour: (row: { id: string }) => string) => {
+  const migrate = (colour: (row: { id: string }) => string) => {
     const migrations = { facts: { 1: (row: { id: string }) => ({ ...row, colour: colour(row) }) } };
     return openAccountDatabase(user, () => conflictHandler, { schemas: coloured, migrations, storage });
   };
   for (const _ of ["once", "once more"]) {
-    const failing = carryOver(({ id }) => {
+    const failing = migrate(({ id }) => {
       if (id === "f2") throw new Error("This row is like no other.");
       return "red";
     });
     await expect(failing).rejects.toThrow("NOT_CARRIED_OVER");
   }
   const again = await openAccountDatabase(user, () => conflictHandler, { schemas, migrations: {}, storage });
-  expect(await Promise.all(ids.map((id) => stored(again, "facts", id)))).toEqual(kept);
+  expect(await Promise.all(ids.map((id) => stored(again, "facts", id)))).toEqual(storedBefore);
   await again.close();
 
-  const after = await carryOver(() => "green");
+  const after = await migrate(() => "green");
   const rows = (await after.facts.find().exec()).map((row) => row.toJSON());
   expect(rows).toMatchObject(ids.map((id) => ({ id, colour: expect.any(String) })));
   await after.close();

@@ -1,4 +1,4 @@
-/** Edit a row after its deletion, with the real database: the tombstone stays without content. */
+/** An edit of a deleted row does not add content to its tombstone. Uses the real database. */
 
 import { editRow } from "../../../web/src/storage/editRow.ts";
 import { changeFact } from "../../../web/src/backend/memory/facts.ts";
@@ -9,7 +9,7 @@ test("an edit after a delete does not change the tombstone", async () => {
   const records = await openRows();
   await insert(records, "documents", { id: "d" });
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
-  const block = (await records.vectorEmbeddings.findOne("d.0").exec())!; // as whoever embeds it holds it
+  const block = (await records.vectorEmbeddings.findOne("d.0").exec())!; // as the embedding task holds the row
   await deleteDocuments(contextOf(records), ["d"]);
   const before = await stored(records, "vectorEmbeddings", "d.0");
   await editRow(block, (held) => ({ ...held, model: "m", dims: 1, embedding: "c2VjcmV0" }));

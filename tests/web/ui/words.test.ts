@@ -16,14 +16,14 @@ const base = { id: "f", key: "user.name", value: "Ada", confirmed: false };
 
 test.each([
   [
-    "both devices changed the text, the other won",
+    "both devices changed the text, and the other device's text won",
     { value: "Grace" },
     { value: "Edith" },
     { value: "Grace" },
   ],
   ["only the other device changed the text", {}, { value: "Edith" }, {}],
   ["only this device changed the text", { value: "Grace" }, { value: "Grace" }, {}],
-  ["the other text contains this one", { value: "Grace" }, { value: "Grace Hopper" }, {}],
+  ["the other device's text contains this device's text", { value: "Grace" }, { value: "Grace Hopper" }, {}],
   ["the changed field is not text", { confirmed: true }, { value: "Edith" }, {}],
   [
     "the other device deleted the edited row",

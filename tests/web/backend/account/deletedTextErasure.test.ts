@@ -1,4 +1,4 @@
-/** While an erasure does not complete, pages are asked to reload less and less often. */
+/** While an erasure keeps failing, the app asks its pages to reload at growing intervals. */
 
 import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { REQUEST_ERASURE_NOW } from "../../../../web/src/lib/locks.ts";
@@ -30,7 +30,7 @@ test("while an erasure keeps failing, pages are asked less often to reload", asy
   const asked = vi.spyOn(BroadcastChannel.prototype, "postMessage");
   const timesAsked = () => asked.mock.calls.filter(([message]) => message === REQUEST_ERASURE_NOW).length;
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
-  vi.stubGlobal("navigator", { locks: { query: async () => ({ held: [] }) } }); // this version of Node.js has none
+  vi.stubGlobal("navigator", { locks: { query: async () => ({ held: [] }) } }); // Node.js may lack navigator.locks
   onTestFinished(() => {
     vi.useRealTimers();
     vi.unstubAllGlobals();

@@ -3,42 +3,45 @@
 import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { watchStorageLoss, type StorageLoss } from "../../../../web/src/backend/account/storageLoss.ts";
 
-/**
- * What a device shows at each look: whether it knows the account, and whether its rows can be read; and whether it can be
- * opened, if that failed before and nobody has asked for it since, or breaks again; whether it answers, and lists its
- * rows at all.
- */
-type Look = {
+/** The state of the storage at one check. */
+type State = {
+  /** Whether the device database has the row of the account. */
   knows: boolean;
+  /** Whether the rows of the account can be read. */
   reads: boolean;
+  /** False: the device database is closed from this check on, until the app opens it. */
   opens?: boolean;
+  /** True: the device database stays closed although the app opens it. */
   breaks?: boolean;
+  /** False: reading the device database never ends. */
   answers?: boolean;
+  /** False: the databases of the account are not listed. */
   there?: boolean;
 };
 
-let told: StorageLoss[];
+let losses: StorageLoss[];
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-async function closed(...looks: Look[]): Promise<void> {
-  told = [];
-  let shown: Look = looks[0]!;
+/** Close the storage and run the checks, each with the next state. */
+async function runChecks(...states: State[]): Promise<void> {
+  losses = [];
+  let current: State = states[0]!;
   let close!: () => void;
-  let isShut = false;
+  let isDeviceClosed = false;
   const context = {
     account: { userId: "ada" },
     device: {
       watchClosed: (listener: () => void) => (close = listener),
       accounts: {
         get: async () => {
-          if (shown.answers === false) return new Promise(() => {});
-          if (isShut) throw new Error("not open");
-          return shown.knows ? {} : undefined;
+          if (current.answers === false) return new Promise(() => {});
+          if (isDeviceClosed) throw new Error("not open");
+          return current.knows ? {} : undefined;
         },
       },
       open: async () => {
-        isShut = !!shown.breaks;
+        isDeviceClosed = !!current.breaks;
       },
     },
     database: {
@@ -46,55 +49,55 @@ async function closed(...looks: Look[]): Promise<void> {
       documents: {
         storageInstance: {
           findDocumentsById: async () => {
-            if (!shown.reads) throw new Error("closed");
+            if (!current.reads) throw new Error("closed");
           },
         },
       },
     },
   };
   const isThere = async () => {
-    shown = looks.shift()!;
-    isShut ||= shown.opens === false;
-    return shown.there ?? true;
+    current = states.shift()!;
+    isDeviceClosed ||= current.opens === false;
+    return current.there ?? true;
   };
-  watchStorageLoss(context as unknown as AccountContext, (loss) => told.push(loss), isThere);
+  watchStorageLoss(context as unknown as AccountContext, (loss) => losses.push(loss), isThere);
   close();
   await vi.advanceTimersByTimeAsync(60_000);
 }
 
 test("storage that reopens by itself is not reported", async () => {
-  await closed(...Array<Look>(4).fill({ knows: true, reads: true }));
-  expect(told).toEqual([]);
+  await runChecks(...Array<State>(4).fill({ knows: true, reads: true }));
+  expect(losses).toEqual([]);
 });
 
 test("storage whose rows stay unreadable is reported as closed", async () => {
-  await closed({ knows: true, reads: true }, ...Array<Look>(3).fill({ knows: true, reads: false }));
-  expect([...new Set(told)]).toEqual(["closed"]);
+  await runChecks({ knows: true, reads: true }, ...Array<State>(3).fill({ knows: true, reads: false }));
+  expect([...new Set(losses)]).toEqual(["closed"]);
 });
 
 test("storage cleared after closing is reported as cleared", async () => {
-  await closed({ knows: true, reads: false }, { knows: false, reads: false });
-  expect(told).toEqual(["closed", "cleared"]);
+  await runChecks({ knows: true, reads: false }, { knows: false, reads: false });
+  expect(losses).toEqual(["closed", "cleared"]);
 });
 
 test("the check reopens a closed device database", async () => {
-  await closed({ knows: false, reads: false, opens: false });
-  expect(told).toEqual(["cleared"]);
+  await runChecks({ knows: false, reads: false, opens: false });
+  expect(losses).toEqual(["cleared"]);
 });
 
 test("a storage check that gets no response is repeated", async () => {
   const silent = { knows: true, reads: false, answers: false };
-  await closed({ knows: true, reads: false }, silent, silent, { knows: false, reads: false });
-  expect(told).toEqual(["closed", "cleared"]);
+  await runChecks({ knows: true, reads: false }, silent, silent, { knows: false, reads: false });
+  expect(losses).toEqual(["closed", "cleared"]);
 });
 
 test("missing rows are reported as cleared although the account exists", async () => {
-  await closed({ knows: true, reads: false }, { knows: true, reads: false, there: false });
-  expect(told).toEqual(["closed", "cleared"]);
+  await runChecks({ knows: true, reads: false }, { knows: true, reads: false, there: false });
+  expect(losses).toEqual(["closed", "cleared"]);
 });
 
 test("a device database that fails again after reopening is checked again", async () => {
   const broken = { knows: true, reads: false, opens: false, breaks: true };
-  await closed(broken, broken, { knows: false, reads: false, opens: false });
-  expect(told).toEqual(["closed", "closed", "cleared"]);
+  await runChecks(broken, broken, { knows: false, reads: false, opens: false });
+  expect(losses).toEqual(["closed", "closed", "cleared"]);
 });

@@ -1,4 +1,4 @@
-/** The memories below a quotation answer: only those of the session's scope, labeled as memories. */
+/** The memories below a quotation answer are only those of the session's scope, and are labeled as memories. */
 
 import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
 import { answerDisplayText } from "../../../../web/src/core/chat/answerDisplayText.ts";
@@ -23,7 +23,7 @@ beforeEach(async () => {
   );
 });
 
-const asked = (sessionId: string, userMessage = "Where does the canary sing?") =>
+const question = (sessionId: string, userMessage = "Where does the canary sing?") =>
   row("episodes", {
     id: "now",
     sessionId,
@@ -31,7 +31,7 @@ const asked = (sessionId: string, userMessage = "Where does the canary sing?") =
     aiResponse: "",
     status: "queued",
   }) as never as EpisodeDoc;
-const remembers = (sessionId: string) => rememberedFacts(contextOf(records), asked(sessionId));
+const recallText = (sessionId: string) => rememberedFacts(contextOf(records), question(sessionId));
 
 test("a session recalls only its scope, an authoritative session no memory", async () => {
   await insert(
@@ -42,36 +42,36 @@ test("a session recalls only its scope, an authoritative session no memory", asy
     { id: "m2", text: "The canary sang in a cage.", supersededBy: "m0" },
   );
   await insert(records, "entities", { id: "n", name: "canary", type: "concept", projectId: "mill" });
-  const loose = await remembers("loose");
+  const loose = await recallText("loose");
   expect(loose).toContain('The canary sings at home.\n> — 2026-01-01, session "Other"');
   const read = answerDisplayText({ aiResponse: `${loose}\n> of 2026-01-01, session "B"`, model: QUOTES });
   expect(read).toContain('The canary sings at home.\n> — 2026-01-01, conversation "Other"');
-  expect(read).toContain('> of 2026-01-01, session "B"'); // that was quoted
+  expect(read).toContain('> of 2026-01-01, session "B"'); // a quoted text keeps the word "session"
   expect(answerDisplayText({ aiResponse: loose, model: "scripted" })).toBe(loose);
   expect(loose).not.toMatch(/mill|cage|concept/u);
-  const mill = await remembers("in");
+  const mill = await recallText("in");
   expect(mill).toContain('The canary sings in the mill.\n> — 2026-01-01, project "Mill"');
   expect(mill).toContain("canary (concept)");
   expect(mill).not.toMatch(/home|cage/u);
-  expect(await remembers("strict")).toBe("");
-  expect(await remembers("gone")).toBe("");
+  expect(await recallText("strict")).toBe("");
+  expect(await recallText("gone")).toBe("");
 });
 
 test("recall omits the chat's own turns and all quotation answers", async () => {
-  const said = (id: string, sessionId: string, more: object = {}) => ({
+  const entry = (id: string, sessionId: string, more: object = {}) => ({
     ...{ id, sessionId, userMessage: `The canary is ${id}.`, aiResponse: "Yes.", ...more },
   });
   await insert(
     records,
     "episodes",
-    said("mine", "loose"),
-    said("quoted", "other", { model: "quotes" }),
-    said("yellow", "other", { model: "scripted" }),
-    said("private", "in"),
+    entry("mine", "loose"),
+    entry("quoted", "other", { model: "quotes" }),
+    entry("yellow", "other", { model: "scripted" }),
+    entry("private", "in"),
   );
-  const told = await remembers("loose");
-  expect(told).toContain("The canary is yellow. Yes.");
-  expect(told).not.toMatch(/mine|quoted|private/u);
+  const section = await recallText("loose");
+  expect(section).toContain("The canary is yellow. Yes.");
+  expect(section).not.toMatch(/mine|quoted|private/u);
 });
 
 test("memory text cannot leave its block quote", () => {
@@ -87,12 +87,12 @@ test("memory text cannot leave its block quote", () => {
 });
 
 test("recalled lines that look like secrets are omitted", () => {
-  const said = (id: string, text: string) => ({ id, date: "2026-01-01", session: "memory", text });
-  const told = memorySection("canary", [
-    said("a", "The canary's password: tweet"),
-    said("b", "A **[1]** canary."),
+  const entry = (id: string, text: string) => ({ id, date: "2026-01-01", session: "memory", text });
+  const section = memorySection("canary", [
+    entry("a", "The canary's password: tweet"),
+    entry("b", "A **[1]** canary."),
   ]);
-  expect(told).not.toContain("tweet");
-  expect(told).toContain("> A \\*\\*\\[1\\]\\*\\* canary.");
-  expect(memorySection("canary", [said("a", "password: tweet")])).toBe("");
+  expect(section).not.toContain("tweet");
+  expect(section).toContain("> A \\*\\*\\[1\\]\\*\\* canary.");
+  expect(memorySection("canary", [entry("a", "password: tweet")])).toBe("");
 });

@@ -24,18 +24,18 @@ const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), filesAdded: async ()
 const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as DeviceAccount;
 
 let server: Server;
-/** How the assistant answers each question; undefined: it says "Yes." */
-let refuses: () => number | undefined;
-/** Called when it is asked, before it answers. */
-let whenAsked: () => Promise<void>;
-/** Called when it is looked whether there is one, before that is said. */
-let whenLooked: () => Promise<void>;
+/** Returns the HTTP status with which the assistant rejects a question, or undefined for the answer in `reply`. */
+let rejection: () => number | undefined;
+/** Called when the assistant receives a question, before it answers. */
+let onQuestion: () => Promise<void>;
+/** Called when the app asks whether an assistant is available, before the response. */
+let onAvailabilityCheck: () => Promise<void>;
 let asked: number;
 let records: AccountDatabase;
-let wishes: Map<string, DeferredQuestion>;
+let deferredRows: Map<string, DeferredQuestion>;
 let summary$: BehaviorSubject<SyncSummary>;
 let asking: AnswerService;
-let says: string;
+let reply: string;
 
 const refusal = (code: string) => JSON.stringify({ code, detail: "It does not answer." });
 const YES = 'event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: {"finish":"stop"}\n\n';
@@ -43,7 +43,7 @@ const summary = (kind: SyncSummary["kind"]): SyncSummary => ({
   ...{ kind, waiting: 0, waitingOf: {}, syncedAt: null },
 });
 
-/** Node has no locks; one tab needs none but those that make it wait for itself. */
+/** Replaces navigator.locks, which Node.js lacks: runs the work of each lock name in order, for a single tab. */
 function locks() {
   const last = new Map<string, Promise<unknown>>();
   const request = (name: string, ...given: [...LockOptions[], () => Promise<unknown>]) => {
@@ -56,17 +56,17 @@ function locks() {
 }
 
 beforeEach(async () => {
-  [refuses, whenAsked, whenLooked, asked] = [() => undefined, async () => {}, async () => {}, 0];
-  says = YES;
+  [rejection, onQuestion, onAvailabilityCheck, asked] = [() => undefined, async () => {}, async () => {}, 0];
+  reply = YES;
   server = createServer(async ({ url }, response) => {
-    if (url === "/v1/assistant") await whenLooked();
+    if (url === "/v1/assistant") await onAvailabilityCheck();
     if (url === "/v1/assistant") return void response.end('{"available":true,"model":"scripted"}');
     asked++;
-    await whenAsked();
-    const status = refuses();
+    await onQuestion();
+    const status = rejection();
     response.writeHead(status ?? 200, {});
     if (status) return void response.end(refusal(status === 429 ? "RATE_LIMITED" : "ASSISTANT"));
-    response.end(says);
+    response.end(reply);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   vi.stubGlobal("navigator", { locks: locks() });
@@ -75,9 +75,9 @@ beforeEach(async () => {
   await insert(records, "documents", { id: "d", activeSessions: ["s"] });
   const chunks = [{ index: 0, start: 0, text: "The rent is due in May.", tokens: 6 }];
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0, chunks });
-  wishes = new Map();
+  deferredRows = new Map();
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const context = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base });
+  const context = new AccountContext(ACCOUNT, records, deviceOf(deferredRows), { base });
   summary$ = new BehaviorSubject(summary("offline"));
   const sync = { summary$, waitUntilPushed: async () => true } as unknown as SyncCoordinator;
   const searcher = new DocumentSearch(context, new EmbeddingModel(context));
@@ -90,13 +90,16 @@ afterEach(() => {
   server.close();
 });
 
-/** What the app keeps beside the rows, in memory. */
-function deviceOf(wishes: Map<string, DeferredQuestion>): DeviceDatabase {
-  const all = { first: async () => [...wishes.values()][0], toArray: async () => [...wishes.values()] };
+/** Return a device database in memory that stores only deferred questions. */
+function deviceOf(deferredRows: Map<string, DeferredQuestion>): DeviceDatabase {
+  const all = {
+    first: async () => [...deferredRows.values()][0],
+    toArray: async () => [...deferredRows.values()],
+  };
   const later = {
     where: () => all,
-    put: async (wish: DeferredQuestion) => void wishes.set(wish.episodeId, wish),
-    delete: async (id: string) => void wishes.delete(id),
+    put: async (question: DeferredQuestion) => void deferredRows.set(question.episodeId, question),
+    delete: async (id: string) => void deferredRows.delete(id),
   };
   const accounts = { get: async () => ACCOUNT, update: async () => 0 };
   const asked = { put: async () => {}, delete: async () => {} };
@@ -104,10 +107,10 @@ function deviceOf(wishes: Map<string, DeferredQuestion>): DeviceDatabase {
 }
 
 const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();
-const wished = () => [...wishes.keys()];
+const deferredIds = () => [...deferredRows.keys()];
 
-/** A turn that was answered by quotations, and shall be answered by the assistant. */
-async function quoted(message: string): Promise<string> {
+/** Ask a question that is answered with quotations, and defer it until the assistant can answer. */
+async function askAndDefer(message: string): Promise<string> {
   const id = await asking.ask("s", message);
   await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
   await asking.defer(id, true);
@@ -115,51 +118,51 @@ async function quoted(message: string): Promise<string> {
 }
 
 test("a deferred question is retried after each reconnection", async () => {
-  const [first, second] = [await quoted("When is the rent due?"), await quoted("Which rent?")];
-  refuses = () => 502;
+  const [first, second] = [await askAndDefer("When is the rent due?"), await askAndDefer("Which rent?")];
+  rejection = () => 502;
   summary$.next(summary("live"));
-  await soon(() => expect(asked).toBeGreaterThan(0)); // once, or twice: the wish itself asks, too
+  await soon(() => expect(asked).toBeGreaterThan(0)); // one or two requests: deferring also starts an attempt
   await soon(async () => expect(await turn(first)).toMatchObject({ status: "done", model: QUOTES }));
-  expect(wished()).toEqual([first, second]);
+  expect(deferredIds()).toEqual([first, second]);
   expect(asking.assistant$.value.deferred).toEqual([first, second]);
 
   summary$.next(summary("offline"));
-  refuses = () => undefined;
+  rejection = () => undefined;
   summary$.next(summary("live"));
-  await soon(() => expect(wished()).toEqual([]));
+  await soon(() => expect(deferredIds()).toEqual([]));
   for (const id of [first, second])
     expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
 });
 
 test("a failed deferred question is retried while the device stays online", async () => {
-  const id = await quoted("When is the rent due?");
-  refuses = () => 502;
+  const id = await askAndDefer("When is the rent due?");
+  rejection = () => 502;
   summary$.next(summary("live"));
   await soon(() => expect(asked).toBeGreaterThan(0));
   await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
-  expect(wished()).toEqual([id]);
-  refuses = () => undefined;
-  await soon(() => expect(wished()).toEqual([]));
+  expect(deferredIds()).toEqual([id]);
+  rejection = () => undefined;
+  await soon(() => expect(deferredIds()).toEqual([]));
   expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
 });
 
 test("deleting a turn cancels its deferred question", async () => {
-  const id = await quoted("When is the rent due?");
+  const id = await askAndDefer("When is the rent due?");
   await (await records.episodes.findOne(id).exec())!.remove();
   summary$.next(summary("live"));
-  await soon(() => expect(wished()).toEqual([]));
+  await soon(() => expect(deferredIds()).toEqual([]));
   expect(asked).toBe(0);
 });
 
 test("a deferred question keeps its quotation answer until it is answered", async () => {
-  const id = await quoted("When is the rent due?");
+  const id = await askAndDefer("When is the rent due?");
   const before = await turn(id);
   let meanwhile: object = {};
-  whenAsked = async () => void (meanwhile = await turn(id));
+  onQuestion = async () => void (meanwhile = await turn(id));
   summary$.next(summary("live"));
   await soon(async () => expect((await turn(id)).aiResponse).toBe("Yes."));
   expect(meanwhile).toEqual(before);
-  expect(await turn(id)).not.toHaveProperty("model"); // it is no quotation any more
+  expect(await turn(id)).not.toHaveProperty("model"); // the answer is no longer a quotation answer
 });
 
 test.each([
@@ -171,13 +174,13 @@ test.each([
   const id = await asking.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
   const before = await turn(id);
-  refuses = () => status;
+  rejection = () => status;
   if (!status) summary$.next(summary("offline"));
   await asking.regenerate(id);
   await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({ [id]: why }));
   expect(await turn(id)).toEqual(before);
 
-  refuses = () => undefined;
+  rejection = () => undefined;
   summary$.next(summary("live"));
   await asking.regenerate(id);
   await soon(async () => expect((await turn(id)).updatedAt).not.toBe(before.updatedAt));
@@ -187,7 +190,7 @@ test.each([
 test("Stop works in every phase of answering", async () => {
   summary$.next(summary("live"));
   let goOn = () => {};
-  whenLooked = whenAsked = () => new Promise((resolve) => (goOn = resolve));
+  onAvailabilityCheck = onQuestion = () => new Promise((resolve) => (goOn = resolve));
   const writes = () => Object.keys(asking.drafts$.value);
   const id = await asking.ask("s", "When is the rent due?");
   expect(writes()).toEqual([id]);
@@ -195,7 +198,7 @@ test("Stop works in every phase of answering", async () => {
   await soon(() => expect(writes()).toEqual([]));
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 
-  whenLooked = async () => goOn();
+  onAvailabilityCheck = async () => goOn();
   await asking.regenerate(id, "Which rent?");
   await soon(() => expect(asked).toBe(1));
   expect(await turn(id)).toMatchObject({ status: "queued", userMessage: "Which rent?" });
@@ -203,8 +206,8 @@ test("Stop works in every phase of answering", async () => {
   await soon(() => expect(writes()).toEqual([]));
   expect((await turn(id)).status).toBe("stopped");
 
-  whenAsked = async () => {};
-  says = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
+  onQuestion = async () => {};
+  reply = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
   const stopping = asking.drafts$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
   await asking.regenerate(id);
   await soon(() => expect(writes()).toEqual([]));
@@ -215,12 +218,12 @@ test("Stop works in every phase of answering", async () => {
 test("the wait for a busy assistant is shown and can be stopped", async () => {
   summary$.next(summary("live"));
   let times = 0;
-  refuses = () => (times++, 429);
+  rejection = () => (times++, 429);
   const id = await asking.ask("s", "When is the rent due?");
   await soon(() => expect(asking.drafts$.value[id]?.retryInS).toBe(5));
   await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
   await soon(() => expect(asking.drafts$.value[id]?.retryInS).toBe(5));
-  expect((await turn(id)).status).toBe("queued"); // were the app closed now, it would be asked again
+  expect((await turn(id)).status).toBe("queued"); // a restarted app asks the question again
   asking.stop(id);
   await soon(() => expect(asking.drafts$.value).toEqual({}));
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
@@ -231,13 +234,13 @@ test("a stopped or interrupted retry keeps the earlier answer", async () => {
   const id = await asking.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
   const before = await turn(id);
-  whenAsked = async () => asking.stop(id);
+  onQuestion = async () => asking.stop(id);
   await asking.regenerate(id);
   await soon(() => expect(asking.drafts$.value).toEqual({}));
   expect(await turn(id)).toEqual(before);
-  expect(asking.assistant$.value.keptAnswers).toEqual({}); // who stopped it knows
-  says = 'event: delta\ndata: {"text":"No, "}\n\n';
-  whenAsked = async () => {};
+  expect(asking.assistant$.value.keptAnswers).toEqual({}); // no notice, because the user stopped the retry
+  reply = 'event: delta\ndata: {"text":"No, "}\n\n';
+  onQuestion = async () => {};
   await asking.regenerate(id);
   await soon(() => expect(asking.assistant$.value.keptAnswers).toHaveProperty(id));
   expect(await turn(id)).toEqual(before);
@@ -246,18 +249,18 @@ test("a stopped or interrupted retry keeps the earlier answer", async () => {
 test("a quotation answer lists memories separately from quotations", async () => {
   await insert(records, "sessions", { id: "s", title: "Flat" });
   await insert(records, "memories", { id: "m", text: "The rent went up in spring." });
-  const id = await quoted("When is the rent due?");
+  const id = await askAndDefer("When is the rent due?");
   const { aiResponse, citations } = await turn(id);
   const [fromDocuments, remembered] = aiResponse.split("**Remembered, not from your documents:**");
   expect(fromDocuments).toContain("The rent is due in May.");
   expect(remembered).toContain("The rent went up in spring.");
-  expect(fromDocuments).toContain("Searched by words alone"); // this device has no model
+  expect(fromDocuments).toContain("Searched by words alone"); // because this device has no embedding model
   expect(citations).toHaveLength(1);
 });
 
 test("quoting a document counts one use per turn, borrowing it none", async () => {
   await insert(records, "documents", { id: "other" });
-  const context = new AccountContext(ACCOUNT, records, deviceOf(wishes), { base: "" });
+  const context = new AccountContext(ACCOUNT, records, deviceOf(deferredRows), { base: "" });
   await borrow(context, "other", "s");
   const uses = async (id: string) => {
     const { accessCount, lastAccessedAt } = (await records.documents.findOne(id).exec())!;

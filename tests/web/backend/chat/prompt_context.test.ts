@@ -59,7 +59,7 @@ test("the prompt preview contains facts, turns, memories and passages", async ()
   expect(prompt).not.toContain("940");
   expect(prompt).toContain("[CONVERSATION CONTEXT]\nUser: Is it yellow?\nAssistant: Yes.\n");
   expect(prompt).toMatch(/\[MEMORY CONTEXT\]\n.*A canary elsewhere\?/u);
-  expect(prompt).not.toMatch(/When does|winter/u); // the question itself, and what came after it
+  expect(prompt).not.toMatch(/When does|winter/u); // the question itself and later turns are not context
   expect(prompt).toContain('Source: canaries.pdf (page 3)\n"Canaries sing at dawn."');
   expect(budget.rag).toBe(6000);
   expect(Object.values(dropped).flat()).toEqual([]);
@@ -79,7 +79,7 @@ test("quotation and not-found answers enter no prompt", async () => {
   );
   const { prompt } = (await previewPrompt(context(true), embedding, searcher, "b"))!;
   expect(prompt).not.toContain("quokka");
-  expect(prompt).toContain("User: Does the canary sing?\nUser: Does the canary sing?\n"); // said in this chat
+  expect(prompt).toContain("User: Does the canary sing?\nUser: Does the canary sing?\n"); // questions of this chat
   expect(prompt).toContain("A canary elsewhere? Yes.");
 });
 

@@ -80,9 +80,9 @@ test("createMatcher ignores word order, case and accents", () => {
   expect(createMatcher("  ")("anything")).toBe(true);
 });
 
-/** An export with these rows of a collection. */
+/** Return an export that contains these rows of one collection. */
 function zipOf(name: string, ...rows: object[]): Blob {
-  const lines = rows.map((said) => JSON.stringify(row(name, said)));
+  const lines = rows.map((fields) => JSON.stringify(row(name, fields)));
   return new Blob([zipSync({ [`${name}.jsonl`]: strToU8(lines.join("\n")) })]);
 }
 
@@ -101,7 +101,7 @@ test("blocks with invalid vectors are not imported", async () => {
   expect((await records.vectorEmbeddings.find().exec()).map(({ id }) => id)).toEqual(["d.0", "d.3"]);
 });
 
-async function cut(zip: Blob, size: number): Promise<Blob> {
+async function truncate(zip: Blob, size: number): Promise<Blob> {
   return new Blob([await zip.slice(0, size).arrayBuffer()]);
 }
 
@@ -112,22 +112,23 @@ test("a truncated ZIP is rejected wherever it ends", async () => {
   const files: Zippable = { "facts.jsonl": line("a"), "files/1 other.zip": [inner, { level: 0 }] };
   const whole = new Blob([zipSync(files)]);
   const bytes = Buffer.from(await whole.arrayBuffer());
-  const end = bytes.indexOf("504b0304", 1, "hex"); // of the first entry
-  const entries = bytes.lastIndexOf(Buffer.from("0000504b0102", "hex")) + 2; // of all: the ZIP in it ends right there
+  const end = bytes.indexOf("504b0304", 1, "hex"); // where the first entry ends
+  // The entries end directly after the inner ZIP.
+  const entries = bytes.lastIndexOf(Buffer.from("0000504b0102", "hex")) + 2;
   for (const size of [10, end, entries, whole.size - 22, whole.size - 1]) {
-    await expect(importAccount(contextOf(records), await cut(whole, size)), `${size}`).rejects.toThrow(
+    await expect(importAccount(contextOf(records), await truncate(whole, size)), `${size}`).rejects.toThrow(
       "ZIP_CUT_OFF",
     );
   }
   expect(await records.facts.find().exec()).toEqual([]);
-  const longer = new Blob([whole, new Uint8Array(9)]); // as some send files on
+  const longer = new Blob([whole, new Uint8Array(9)]); // some programs append bytes to a file
   expect((await importAccount(contextOf(records), longer)).added).toBe(1);
   await expect(importAccount(contextOf(records), new Blob([new Uint8Array(100)]))).rejects.toThrow(
     "NOT_AN_EXPORT",
   );
 });
 
-/** Where a byte is changed: in a row as it is stored, and in what the table says that packed rows sum up to. */
+/** The place of the damaged byte: in a stored row, or in the checksum that the directory has for compressed rows. */
 test.each([
   [0, (zip: Buffer) => zip.indexOf("of mine")],
   [6, (zip: Buffer) => zip.lastIndexOf(Buffer.from("504b0102", "hex")) + 16],
@@ -136,11 +137,11 @@ test.each([
   const rows = ["a", "b", "c"].map((id) => JSON.stringify(row("facts", { id, value: "a word of mine" })));
   const projects = Array.from({ length: 800 }, (_, n) => JSON.stringify(row("projects", { id: `p${n}` })));
   const bytes = zipSync({
-    "projects.jsonl": [strToU8(projects.join("\n")), { level: 0 }], // more than is read at a time
+    "projects.jsonl": [strToU8(projects.join("\n")), { level: 0 }], // more bytes than the import reads at a time
     "facts.jsonl": [strToU8(rows.join("\n")), { level }],
   });
   const damaged = bytes.slice();
-  damaged[place(Buffer.from(bytes))]! ^= 1; // else all of it is sound
+  damaged[place(Buffer.from(bytes))]! ^= 1; // the only damage
   await expect(importAccount(context, new Blob([damaged]))).rejects.toThrow("ZIP_DAMAGED");
   expect(await context.database.projects.find().exec()).toEqual([]);
   expect((await importAccount(context, new Blob([bytes]))).added).toBe(803);
@@ -193,10 +194,10 @@ test("an imported row with an invalid date is skipped", async () => {
 
 test("finished turns are recorded as imported before they are stored", async () => {
   const context = contextOf(await openRows());
-  const noted: string[] = [];
+  const recordedIds: string[] = [];
   const bulkPut = async (turns: ImportedTurn[]) => {
     expect(await context.database.episodes.find({ selector: { id: { $ne: "here" } } }).exec()).toEqual([]);
-    noted.push(...turns.map(({ id }) => id));
+    recordedIds.push(...turns.map(({ id }) => id));
   };
   Object.assign(context.device, { imported: { bulkPut } });
   const turn = (id: string, status: string) => ({ id, sessionId: "s", userMessage: "four", status });
@@ -208,9 +209,9 @@ test("finished turns are recorded as imported before they are stored", async () 
     ),
   );
   expect(await importAccount(context, zip)).toEqual({ added: 5, existing: 1, leftOut: 0 });
-  const words = async (id: string) =>
+  const importedIdOf = async (id: string) =>
     importedTurnId("u", (await context.database.episodes.findOne(id).exec())!);
-  expect(noted).toEqual([await words("done"), await words("stopped")]);
+  expect(recordedIds).toEqual([await importedIdOf("done"), await importedIdOf("stopped")]);
 });
 
 test("importedTurnId depends on account, id and text", () => {

@@ -9,7 +9,7 @@ import type { AccountDatabase } from "../../../../web/src/storage/accountDatabas
 import { insert, openRows, row, stored, T } from "../../device.ts";
 
 const WORLD: Record<string, { id: string }[]> = cases.world;
-const ALL = Object.entries(WORLD).flatMap(([name, rows]) => rows.map((said) => ({ name, said })));
+const ALL = Object.entries(WORLD).flatMap(([name, rows]) => rows.map((fields) => ({ name, fields })));
 
 async function world(): Promise<AccountDatabase> {
   const records = await openRows();
@@ -17,20 +17,20 @@ async function world(): Promise<AccountDatabase> {
   return records;
 }
 
-async function expectDone(
+async function expectDeleted(
   records: AccountDatabase,
   { dead, changed }: (typeof cases.cases)[number],
 ): Promise<void> {
-  for (const { name, said } of ALL) {
-    const key = `${name}/${said.id}`;
-    const now = await stored(records, name, said.id);
+  for (const { name, fields } of ALL) {
+    const key = `${name}/${fields.id}`;
+    const now = await stored(records, name, fields.id);
     if (dead.includes(key)) {
-      expect(now["_deleted"], `${key} lives`).toBe(true);
+      expect(now["_deleted"], `${key} is not deleted`).toBe(true);
       expect(JSON.stringify(now), `${key} kept its content`).not.toContain("secret");
       continue;
     }
-    const whole = row(name, { ...said, ...(changed as Record<string, object>)[key] });
-    expect(now, key).toEqual({ ...whole, _deleted: false }); // `updatedAt`, too: nobody edited it
+    const whole = row(name, { ...fields, ...(changed as Record<string, object>)[key] });
+    expect(now, key).toEqual({ ...whole, _deleted: false }); // including `updatedAt`, because no user edited the row
   }
 }
 
@@ -42,7 +42,7 @@ test.each(cases.cases)("deleteWithDependents: $name", async (one) => {
     (keys[name] ??= []).push(id);
   }
   await deleteWithDependents(records, keys);
-  await expectDone(records, one);
+  await expectDeleted(records, one);
 });
 
 test.each([
@@ -51,7 +51,7 @@ test.each([
 ])("deleteProject: %s", async (name, withSessions) => {
   const records = await world();
   await deleteProject({ database: records } as AccountContext, "p", withSessions);
-  await expectDone(
+  await expectDeleted(
     records,
     cases.cases.find((one) => one.name === name)!,
   );

@@ -1,4 +1,4 @@
-/** The search cache of a device, with the real database: it keeps its limit, and searches stay complete. */
+/** The search cache of a device stays within its limit, and searches stay complete. Uses the real database. */
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
@@ -10,7 +10,7 @@ import { DocumentSearch } from "../../../../web/src/backend/library/documentSear
 import { counting, contextOf, insert, openRows, type Counted } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
-const MOST = 5; // chunks: two documents of two each
+const CHUNKS_MAX = 5; // the limit in chunks: two documents of two chunks fit, three do not
 
 let records: AccountDatabase;
 let counted: Counted;
@@ -27,15 +27,15 @@ beforeEach(async () => {
   }
   model = undefined;
   const context = contextOf(records, () => ({ model: model as ModelInfo }));
-  searcher = new DocumentSearch(context, new EmbeddingModel(context), MOST);
+  searcher = new DocumentSearch(context, new EmbeddingModel(context), CHUNKS_MAX);
 });
 
-/** What was set free has gone as far as it can. */
-const turns = async () => {
+/** Wait until released reads have been processed. */
+const settle = async () => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** Where the word was found, and how many blocks were read for it. */
+/** Search for a word. Return the documents that contain it, and the number of blocks that the search read. */
 async function ask(sessionId: string, word = "fox"): Promise<{ in: string[]; read: number }> {
   const before = counted.read("vectorEmbeddings");
   const { results } = await searcher.search(word, sessionId, 10);
@@ -49,16 +49,16 @@ test("the least recently searched document is evicted first", async () => {
   expect(await ask("only-a")).toEqual({ in: ["a"], read: 1 });
   expect(await ask("only-b")).toEqual({ in: ["b"], read: 1 });
   expect(await ask("only-a")).toEqual({ in: ["a"], read: 0 });
-  expect(await ask("only-c")).toEqual({ in: ["c"], read: 1 }); // "b" goes
+  expect(await ask("only-c")).toEqual({ in: ["c"], read: 1 }); // this evicts "b"
   expect(searcher.chunks).toBe(4);
-  await soon(() => expect(records.vectorEmbeddings._queryCache._map.size).toBe(0)); // nor does RxDB keep it
+  await soon(() => expect(records.vectorEmbeddings._queryCache._map.size).toBe(0)); // nor does RxDB cache them
   expect(await ask("only-a")).toEqual({ in: ["a"], read: 0 });
   expect(await ask("only-b")).toEqual({ in: ["b"], read: 1 });
 });
 
 test("documents beyond the cache limit are searched too", async () => {
   expect((await ask("all")).in).toEqual(["a", "b", "c"]);
-  expect(searcher.chunks).toBeLessThanOrEqual(MOST);
+  expect(searcher.chunks).toBeLessThanOrEqual(CHUNKS_MAX);
   expect((await ask("all")).in).toEqual(["a", "b", "c"]);
 });
 
@@ -66,13 +66,13 @@ test("concurrent searches give complete results", async () => {
   const asked = ["only-a", "all", "only-b", "only-c", "all"].map((session) => ask(session));
   const found = (await Promise.all(asked)).map((one) => one.in.join(""));
   expect(found).toEqual(["a", "abc", "b", "c", "abc"]);
-  expect(searcher.chunks).toBeLessThanOrEqual(MOST);
+  expect(searcher.chunks).toBeLessThanOrEqual(CHUNKS_MAX);
 });
 
 test("the search cache rereads changed blocks and drops deleted documents", async () => {
   await ask("only-a");
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
-  await editRow(block, (held) => ({ ...held, chunks: [{ index: 0, start: 0, text: "hen", tokens: 1 }] }));
+  await editRow(block, (row) => ({ ...row, chunks: [{ index: 0, start: 0, text: "hen", tokens: 1 }] }));
   expect((await ask("only-a", "hen")).in).toEqual(["a"]);
   expect((await ask("only-a", "fox")).in).toEqual([]);
   await deleteDocuments(contextOf(records), ["a"]);
@@ -87,8 +87,8 @@ test("a chat searches only the documents it borrows", async () => {
   expect((await ask("another")).in).toEqual(["b"]);
 });
 
-/** The next reading of blocks ends when what this returns is called, with what there was before. */
-function held(): () => void {
+/** Delay the next read of blocks, which returns the rows of now, until the returned function is called. */
+function delayNextRead(): () => void {
   const { find } = records.vectorEmbeddings;
   let release = () => {};
   const released = new Promise<void>((resolve) => (release = resolve));
@@ -106,16 +106,16 @@ function held(): () => void {
 }
 
 test("a search waiting for a read is served by the read that restarts it", async () => {
-  const endFirst = held();
+  const endFirst = delayNextRead();
   const asked = ask("only-a");
-  await turns();
+  await settle();
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
   await editRow(block, (row) => ({ ...row, chunks: [{ index: 0, start: 0, text: "a fox", tokens: 1 }] }));
-  const endSecond = held();
+  const endSecond = delayNextRead();
   const prepared = searcher.prepare("only-a");
-  await turns();
+  await settle();
   endFirst();
-  await turns();
+  await settle();
   endSecond();
   expect((await asked).in).toEqual(["a"]);
   await prepared;
@@ -123,9 +123,9 @@ test("a search waiting for a read is served by the read that restarts it", async
 
 test("a model change during a search loses no result", async () => {
   model = { hash: "one", dims: 2 };
-  const end = held();
+  const end = delayNextRead();
   const asked = ask("only-a");
-  await turns();
+  await settle();
   model = { hash: "other", dims: 3 };
   await searcher.prepare("only-b");
   end();

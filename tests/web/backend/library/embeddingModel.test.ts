@@ -16,15 +16,15 @@ const files = ["model.onnx", "tokenizer.json"].map((path) => ({ path, bytes: 1, 
 const model = (id: string) =>
   ({ id, hash: id, dims: 2, prefixes: { query: "", passage: "" }, files }) as unknown as ModelInfo;
 
-/** Node has no workers of the browser's kind: this one has started its model when the test says so. */
-class Starting {
-  static all: Starting[] = [];
+/** Replaces the browser's Worker, which Node.js lacks. Its model starts when the test calls `answer`. */
+class FakeWorker {
+  static all: FakeWorker[] = [];
   terminated = false;
   #request: Request | undefined;
   #listener = (_: unknown): void => {};
 
   constructor() {
-    Starting.all.push(this);
+    FakeWorker.all.push(this);
   }
 
   addEventListener(name: string, listener: (event: unknown) => void): void {
@@ -48,8 +48,8 @@ let current: ModelInfo;
 let server: Server;
 
 beforeEach(async () => {
-  Starting.all = [];
-  vi.stubGlobal("Worker", Starting);
+  FakeWorker.all = [];
+  vi.stubGlobal("Worker", FakeWorker);
   server = createServer((_, response) =>
     response.end(JSON.stringify({ current: current.hash, models: [current] })),
   );
@@ -62,8 +62,8 @@ afterEach(() => {
   server.close();
 });
 
-/** `known`: the server's model when it was last asked. */
-async function opened(known?: ModelInfo) {
+/** Open an account. `known`: the server's model as the device last received it. */
+async function openAccount(known?: ModelInfo) {
   const account = { userId: "u", ...(known ? { model: known } : {}) } as DeviceAccount;
   const accounts = { get: async () => account, update: async () => 0 };
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -73,47 +73,47 @@ async function opened(known?: ModelInfo) {
   return { account, context, base, embedding: new EmbeddingModel(context) };
 }
 
-const worker = (n: number) => soon(() => (expect(Starting.all).toHaveLength(n), Starting.all[n - 1]!));
+const worker = (n: number) => soon(() => (expect(FakeWorker.all).toHaveLength(n), FakeWorker.all[n - 1]!));
 
-/** The server has been asked, if it was to be. */
+/** Wait for a request to the server, so that a request which the app sent before has arrived, too. */
 const tick = () => fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
-/** The first model is being started, and the server has gone over to the second. */
-async function goneOver() {
-  const { account, context, embedding } = await opened();
+/** Change the server's model while the device starts the first model, so that it starts the second. */
+async function changeModelDuringStart() {
+  const { account, context, embedding } = await openAccount();
   current = model("one");
   const before = embedding.embedder();
-  await soon(() => expect(Starting.all).toHaveLength(1));
+  await soon(() => expect(FakeWorker.all).toHaveLength(1));
   current = model("two");
   context.account$.next({ ...account, model: current });
-  await soon(() => expect(Starting.all).toHaveLength(2));
-  const [first, second] = Starting.all as [Starting, Starting];
+  await soon(() => expect(FakeWorker.all).toHaveLength(2));
+  const [first, second] = FakeWorker.all as [FakeWorker, FakeWorker];
   return { embedding, before, first, second };
 }
 
 test("a model replaced during its start is terminated without a state change", async () => {
-  const { embedding, before, first, second } = await goneOver();
+  const { embedding, before, first, second } = await changeModelDuringStart();
   second.answer({ kind: "output" });
   expect((await embedding.embedder())?.manifest.hash).toBe("two");
   first.answer({ kind: "output" });
   expect(await before).toBeNull();
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
-  expect(Starting.all.map(({ terminated }) => terminated)).toEqual([true, false]);
+  expect(FakeWorker.all.map(({ terminated }) => terminated)).toEqual([true, false]);
 });
 
 test("a replaced model's failed start does not affect the new model", async () => {
-  const { embedding, before, first, second } = await goneOver();
+  const { embedding, before, first, second } = await changeModelDuringStart();
   first.answer({ kind: "failure", message: "No room." });
   await before;
   second.answer({ kind: "output" });
   expect((await embedding.embedder())?.manifest.hash).toBe("two");
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
-  expect(Starting.all).toHaveLength(2);
+  expect(FakeWorker.all).toHaveLength(2);
 });
 
 test("a temporary storage error leaves the model usable", async () => {
   current = model("one");
-  const { embedding } = await opened(current);
+  const { embedding } = await openAccount(current);
   vi.stubGlobal("caches", { open: () => Promise.reject(new Error("The storage is busy.")) });
   expect(await embedding.embedderIfDownloaded()).toBeNull();
   await embedding.download();
@@ -125,39 +125,39 @@ test("a temporary storage error leaves the model usable", async () => {
   expect((await embedder)?.manifest.hash).toBe("one");
 });
 
-/** All of the model is on this device. */
-function keepHere(kept: ModelInfo, base: string): void {
+/** Stub the browser's cache so that it contains all files of the model. */
+function stubCache(kept: ModelInfo, base: string): void {
   vi.stubGlobal("location", { origin: base });
   const urls = filesOf(kept).flatMap((file) => keysOf(folderOf(kept, base) + file.path, file));
   vi.stubGlobal("caches", { open: async () => ({ keys: async () => urls.map((url) => ({ url })) }) });
 }
 
 test("a discarded model restarts on the next request", async () => {
-  const { embedding, base } = await opened(model("one"));
-  keepHere(model("one"), base);
+  const { embedding, base } = await openAccount(model("one"));
+  stubCache(model("one"), base);
   server.close(); // offline
   const first = embedding.embedderIfDownloaded();
   (await worker(1)).answer({ kind: "output" });
   const lost = (await first)!;
   embedding.discard(lost, new Error("Out of memory."));
-  expect(Starting.all[0]!.terminated).toBe(true);
+  expect(FakeWorker.all[0]!.terminated).toBe(true);
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "Out of memory." });
   const second = embedding.embedderIfDownloaded();
   (await worker(2)).answer({ kind: "output" });
   const next = await second;
-  embedding.discard(lost, new Error("The embedder is closed.")); // who waited for it as well
+  embedding.discard(lost, new Error("The embedder is closed.")); // a second caller reports the same crash
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "one" });
   expect(await embedding.embedder()).toBe(next);
-  expect(Starting.all[1]!.terminated).toBe(false);
+  expect(FakeWorker.all[1]!.terminated).toBe(false);
 });
 
 test("a failed model download is retried unless the disk is full", async () => {
   current = model("one");
-  const { embedding } = await opened();
+  const { embedding } = await openAccount();
   const summary = (kind: SyncSummary["kind"]) => ({ kind }) as SyncSummary;
   const summary$ = new BehaviorSubject(summary("live"));
   const reconnected$ = new Subject<void>();
-  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] }); // by which RxJS waits
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] }); // RxJS uses these for its delays
   onTestFinished(() => void vi.useRealTimers());
   const fail = async (n: number) => {
     const before = embedding.state$.value;
@@ -166,7 +166,7 @@ test("a failed model download is retried unless the disk is full", async () => {
   };
   embedding.start({ summary$, isAway$: NEVER, reconnected$ });
   await worker(1);
-  vi.advanceTimersByTime(2_500); // the sync has settled
+  vi.advanceTimersByTime(2_500); // the delay until the sync has settled
   await fail(1);
   const failedAt = Date.now();
   reconnected$.next();
@@ -174,14 +174,14 @@ test("a failed model download is retried unless the disk is full", async () => {
   expect(Date.now() - failedAt).toBeLessThan(4_000);
   vi.advanceTimersByTime(7_000);
   await tick();
-  expect(Starting.all).toHaveLength(2);
+  expect(FakeWorker.all).toHaveLength(2);
   vi.advanceTimersByTime(4_000);
   await fail(3);
   summary$.next(summary("full"));
   reconnected$.next();
   vi.advanceTimersByTime(60_000);
   await tick();
-  expect(Starting.all).toHaveLength(3);
+  expect(FakeWorker.all).toHaveLength(3);
   summary$.next(summary("live"));
   vi.advanceTimersByTime(2_500);
   (await worker(4)).answer({ kind: "output" });

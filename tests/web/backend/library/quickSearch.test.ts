@@ -1,4 +1,4 @@
-/** Search while the user types, with the real database: each row is read once, not once per letter. */
+/** Search while the user types: each row is read once, not once per letter. Uses the real database. */
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { changeSession } from "../../../../web/src/backend/chat/sessions.ts";

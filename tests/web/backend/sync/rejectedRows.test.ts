@@ -21,10 +21,10 @@ test("the newest rejected row is listed first and retried last", async () => {
   });
   const refused = new RejectedRows(context);
   await soon(() => expect(refused.rows$.value.map(({ id }) => id)).toEqual(["d1", "d4", "d3", "d2"]));
-  const tried: string[] = [];
-  records.documents.$.subscribe(({ documentId }) => tried.push(documentId));
+  const retriedIds: string[] = [];
+  records.documents.$.subscribe(({ documentId }) => retriedIds.push(documentId));
   await refused.retryAll();
-  expect(tried).toEqual(["d2", "d3", "d4", "d1"]);
+  expect(retriedIds).toEqual(["d2", "d3", "d4", "d1"]);
   await soon(() => expect(refused.rows$.value).toEqual([]));
 });
 

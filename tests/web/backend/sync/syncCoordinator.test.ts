@@ -9,8 +9,8 @@ import { collectionOf, insert, openRows, row } from "../../device.ts";
 import { answering } from "../../uploads.ts";
 import { soon } from "../../../soon.ts";
 
-/** A server that has nothing, and answers a push when the test lets it. */
-async function serving() {
+/** Start a server without rows that answers pushes only after `release` is called. */
+async function startServer() {
   let release = () => {};
   const held = new Promise<void>((resolve) => (release = resolve));
   const base = await answering((request, response) => {
@@ -21,8 +21,8 @@ async function serving() {
   return { base, release };
 }
 
-/** What the sync knows of the first collection is opened late. */
-function late(): { storage: RxStorage<any, any>; open: () => void } {
+/** Return a storage that opens the replication state of the first collection only after `open` is called. */
+function lateStorage(): { storage: RxStorage<any, any>; open: () => void } {
   const storage = getRxStorageMemory();
   let open = () => {};
   const opened = new Promise<void>((resolve) => (open = resolve));
@@ -37,8 +37,8 @@ function late(): { storage: RxStorage<any, any>; open: () => void } {
   return { storage: { ...storage, createStorageInstance }, open };
 }
 
-/** Not started yet; with all that the summary ever said. */
-async function begun(base: string, storage?: RxStorage<any, any>) {
+/** Create a sync that is not started yet, and record all its summaries. */
+async function createSync(base: string, storage?: RxStorage<any, any>) {
   const locks = { request: (_: string, __: object, work: () => Promise<void>) => work() };
   vi.stubGlobal("navigator", { locks });
   onTestFinished(() => void vi.unstubAllGlobals());
@@ -49,29 +49,29 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
   } as unknown as DeviceDatabase;
   const sync = new SyncCoordinator(new AccountContext(account, records, device, { base }));
   onTestFinished(() => sync.stop());
-  const said: SyncSummary[] = [];
-  sync.summary$.subscribe((summary) => said.push(summary));
-  return { records, device, sync, said, isLive: () => sync.summary$.value.kind === "live" };
+  const summaries: SyncSummary[] = [];
+  sync.summary$.subscribe((summary) => summaries.push(summary));
+  return { records, device, sync, summaries, isLive: () => sync.summary$.value.kind === "live" };
 }
 
 test("a row written on this device counts as waiting until confirmed", async () => {
-  const { base, release } = await serving();
-  const { records, sync, said, isLive } = await begun(base);
-  onTestFinished(release); // what waits for it keeps the rows from being closed
+  const { base, release } = await startServer();
+  const { records, sync, summaries, isLive } = await createSync(base);
+  onTestFinished(release); // a pending push would keep the database open
   sync.start();
   await soon(() => expect(isLive() && sync.summary$.value.syncedAt !== null).toBe(true));
   await insert(records, "facts", { id: "f" });
   expect(sync.summary$.value).toMatchObject({ kind: "live", waiting: 1, waitingOf: { facts: 1 } });
-  const written = said.length;
-  await new Promise((resolve) => setTimeout(resolve, 1_500)); // it is counted meanwhile
-  expect(said.slice(written).map(({ waiting }) => waiting)).not.toContain(0);
+  const written = summaries.length;
+  await new Promise((resolve) => setTimeout(resolve, 1_500)); // the sync counts waiting rows during this time
+  expect(summaries.slice(written).map(({ waiting }) => waiting)).not.toContain(0);
   release();
   await soon(() => expect(sync.summary$.value).toMatchObject({ waiting: 0, waitingOf: {} }));
 });
 
 test("rows received from the server do not count as waiting", async () => {
-  const { base } = await serving();
-  const { records, sync } = await begun(base);
+  const { base } = await startServer();
+  const { records, sync } = await createSync(base);
   await collectionOf(records, "facts").storageInstance.bulkWrite(
     [
       {
@@ -90,16 +90,16 @@ test("rows received from the server do not count as waiting", async () => {
 });
 
 test("sync is live only after the waiting rows of all collections are counted", async () => {
-  const { base, release } = await serving();
-  const { storage, open } = late();
-  const { records, sync, said, isLive } = await begun(base, storage);
+  const { base, release } = await startServer();
+  const { storage, open } = lateStorage();
+  const { records, sync, summaries, isLive } = await createSync(base, storage);
   onTestFinished(() => (open(), release()));
-  const [first] = Object.keys(records.collections); // the first to begin is the one that is held
+  const [first] = Object.keys(records.collections); // the collection whose replication state opens late
   await insert(records, first!, { id: "of an earlier visit" });
-  sync.summary$.next({ ...sync.summary$.value, waiting: 0, waitingOf: {} }); // as a new page has it
+  sync.summary$.next({ ...sync.summary$.value, waiting: 0, waitingOf: {} }); // as in a new page
   sync.start();
   await new Promise((resolve) => setTimeout(resolve, 1_500));
-  expect(said.some(({ kind, waiting }) => kind === "live" && waiting === 0)).toBe(false);
+  expect(summaries.some(({ kind, waiting }) => kind === "live" && waiting === 0)).toBe(false);
   open();
   await soon(() => expect(isLive()).toBe(true));
   expect(sync.summary$.value.waitingOf).toEqual({ [first!]: 1 });
@@ -108,9 +108,9 @@ test("sync is live only after the waiting rows of all collections are counted", 
 });
 
 test("a full disk does not prevent live status", async () => {
-  const { base, release } = await serving();
+  const { base, release } = await startServer();
   onTestFinished(release);
-  const { device, sync, isLive } = await begun(base);
+  const { device, sync, isLive } = await createSync(base);
   vi.spyOn(console, "error").mockImplementation(() => {});
   device.accounts.update = (async (_: string, change: object) => {
     if ("syncedAt" in change) throw new DOMException("There is no room.", "QuotaExceededError");
@@ -121,7 +121,7 @@ test("a full disk does not prevent live status", async () => {
 });
 
 test("waitUntilPushed times out when the clock goes back", async () => {
-  const { sync } = await begun("http://127.0.0.1:9");
+  const { sync } = await createSync("http://127.0.0.1:9");
   const noon = Date.now();
   const clock = vi
     .spyOn(Date, "now")

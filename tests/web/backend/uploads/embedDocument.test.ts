@@ -1,4 +1,4 @@
-/** Embed documents when the model has crashed, is unavailable, or a server does the work. */
+/** Embed documents when the model has crashed or is unavailable, or when the server embeds them. */
 
 import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
@@ -40,7 +40,7 @@ test("resumed embedding does not delay new files", async () => {
   await until(desk, "a", "embedding");
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
   await until(desk, desk.uploads.tasks$.value[1]!.id, "embedding");
-  expect(desk.files.rows.size).toBe(0); // its text is safe
+  expect(desk.files.rows.size).toBe(0); // the text is stored, so the file is no longer needed
   release();
 });
 
@@ -54,7 +54,7 @@ test("many rejected documents request the model only a few times", async () => {
   desk.hear("live");
   const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: T };
   for (const row of await records.documents.find().exec()) await row.incrementalPatch({ syncError });
-  desk.uploads.retryEmbedding("d0"); // after all that was begun so far
+  desk.uploads.retryEmbedding("d0"); // runs after all tasks that were started before
   await until(desk, "d0", "done");
   expect(asked()).toBeLessThanOrEqual(3);
 });
@@ -64,7 +64,7 @@ test("the device leaves pending documents for a busy server to embed", async () 
   const desk = openUploads(records);
   void desk.uploads.resume();
   desk.hear("busy");
-  desk.uploads.retryEmbedding("refused"); // after all that was begun so far
+  desk.uploads.retryEmbedding("refused"); // runs after all tasks that were started before
   await until(desk, "refused", "done");
   expect(desk.task("pending")).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-/** Send files to the server: only its own errors end an upload, and the document's row shows progress. */
+/** Send files to the server: only the server's own errors end an upload, and the document's row shows progress. */
 
 import { insert, T } from "../../device.ts";
 import {
@@ -75,8 +75,8 @@ test("a server rejection ends the upload", async () => {
   expect(await documents()).toEqual([]);
 });
 
-/** Timers that run for so long as a server is left alone run when the test says so. */
-function heldTimers() {
+/** Record timers with the durations of retry delays instead of starting them. The test runs them. */
+function recordTimers() {
   const held: { ms: number; run: () => void }[] = [];
   const { setTimeout: real } = globalThis;
   const hold = (run: () => void, ms = 0) =>
@@ -96,23 +96,23 @@ test("a file that only the server can read is sent again after a delay", async (
   });
   const desk = openUploads(records, { base });
   desk.files.rows.set("f", waiting("f", UTF32));
-  const timers = heldTimers();
+  const timers = recordTimers();
   desk.hear("live");
   void desk.uploads.resume();
   await until(desk, "f", "needs-server");
-  await desk.uploads.add([new File([TEXT], "a.txt")], null); // stands in the queue behind whatever was begun
+  await desk.uploads.add([new File([TEXT], "a.txt")], null); // runs after all tasks that were started before
   for (let n = 0; n < 10; n++) desk.hear(n === 5 ? "offline" : "live");
   await until(desk, desk.uploads.tasks$.value.at(-1)!.id, "done");
   const ofFile = () => timers.map(({ ms }) => ms);
-  expect([sent, ofFile()]).toEqual([2, [40_000, 5_000]]); // each file once
+  expect([sent, ofFile()]).toEqual([2, [40_000, 5_000]]); // two requests for the file, each followed by one timer
   timers[0]!.run();
   await soon(() => expect(timers).toHaveLength(3));
   expect([sent, ofFile().at(-1)]).toEqual([3, 10_000]);
   await until(desk, "f", "needs-server");
 });
 
-/** Sends a file, which the server will embed. */
-async function followed(stage = "embedding") {
+/** Send a file that the server embeds, and wait until its task has the stage. */
+async function sendAndFollow(stage = "embedding") {
   const document = { id: "f", chunkCount: 3, status: "pending", createdAt: T };
   const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
   const desk = openUploads(records, { base });
@@ -126,18 +126,18 @@ async function followed(stage = "embedding") {
 test("an upload ends as canceled if its document was deleted here", async () => {
   await insert(records, "documents", { id: "f" });
   await (await records.documents.findOne("f").exec())!.remove();
-  const desk = await followed("cancelled");
+  const desk = await sendAndFollow("cancelled");
   expect(desk.task("f")!.documentId).toBeNull();
 });
 
 test("forget everything cancels an upload that the server is embedding", async () => {
-  const desk = await followed();
+  const desk = await sendAndFollow();
   desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
   await until(desk, "f", "cancelled");
 });
 
 test("an upload that the server is embedding ends when its row is ready", async () => {
-  const desk = await followed();
+  const desk = await sendAndFollow();
   desk.sync.serverEmbedding$.next({ f: { done: 2, of: 3 } });
   expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });
   await insert(records, "documents", { id: "f", status: "ready" });

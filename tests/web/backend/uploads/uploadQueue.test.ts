@@ -26,13 +26,13 @@ const FAR = "9999-01-01T00:00:00.000Z";
 
 withUploads();
 
-/** What was set free has gone as far as it can. */
-const turns = async () => {
+/** Wait until released work has been processed. */
+const settle = async () => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
 };
 
 test("closing the page before a file's text is stored loses no file", async () => {
-  // What the earlier page had written when it closed, as it writes it.
+  // Produce the rows that a page has written when it closes before the text is stored.
   const first = openUploads(records);
   await first.uploads.add([new File([TEXT], "ferry.txt")], "s1");
   const { id } = first.uploads.tasks$.value[0]!;
@@ -141,7 +141,7 @@ test("canceling resumed embedding keeps the document", async () => {
   expect(desk.task("a")).toMatchObject({ stage: "cancelled", documentId: "a" });
   desk.uploads.retryEmbedding("a");
   release();
-  await until(desk, "a", "done"); // after whatever the cancelling began
+  await until(desk, "a", "done"); // runs after all work that canceling started
   expect(await documents()).toEqual(["a"]);
   expect(await texts("a")).toBe("a secret");
 });
@@ -177,17 +177,18 @@ test("cancelWaiting cancels waiting files, not the active one", async () => {
   await soon(() => expect(desk.uploads.tasks$.value.length).toBe(4));
   const cancelled = desk.uploads.cancelWaiting();
   const late = desk.uploads.add([new File([`${TEXT} late`], "late.txt")], null);
-  await turns();
+  await settle();
   slow(0);
   await Promise.all([cancelled, adding, late]);
   release();
   const [chosenLate] = desk.uploads.tasks$.value.filter(({ name }) => name === "late.txt");
   const tasks = desk.uploads.tasks$.value.filter((task) => task !== chosenLate);
-  expect(tasks.map(({ name }) => name)).not.toContain("5.txt"); // nor becomes what was no task by then one
+  // A file that was not a task yet when it was canceled never becomes one.
+  expect(tasks.map(({ name }) => name)).not.toContain("5.txt");
   await until(desk, tasks[0]!.id, "done");
   const others = tasks.slice(1).map(({ id }) => desk.task(id)?.stage);
   expect(others).toEqual(Array(4).fill("cancelled"));
-  await until(desk, chosenLate!.id, "done"); // what was chosen after the press was not meant
+  await until(desk, chosenLate!.id, "done"); // cancelWaiting does not cancel files that are chosen later
   await soon(async () => expect(await documents()).toEqual([tasks[0]!.id, chosenLate!.id].sort()));
   expect(desk.files.rows.size).toBe(0);
 });
@@ -215,15 +216,15 @@ test("canceling an upload while counting tokens or writing leaves no text", asyn
   onTestFinished(() => ifHere.mockRestore());
   const desk = openUploads(records);
   const [counted, written] = ["counted", "written"] as const;
-  await insert(records, "documents", { id: written, status: "pending" }); // as an earlier page began it
+  await insert(records, "documents", { id: written, status: "pending" }); // as an earlier page left the document
   for (const id of [counted, written]) desk.files.rows.set(id, waiting(id, `${TEXT} ${id}`));
   void desk.uploads.resume();
   await soon(() => expect(ifHere).toHaveBeenCalledTimes(1));
-  await turns();
+  await settle();
   await desk.uploads.cancel(counted);
   count([1]);
   await soon(() => expect(ifHere).toHaveBeenCalledTimes(2));
-  await turns();
+  await settle();
   expect(await stored(records, "documents", counted).catch(() => null)).toBeNull(); // not even a tombstone
   const write = records.vectorEmbeddings.bulkInsert.bind(records.vectorEmbeddings);
   let isWritten = false;
@@ -301,7 +302,7 @@ test("failing to remove one file does not stop the next upload", async () => {
   const remove = desk.files.delete;
   desk.files.delete = (id) => (id === "bad" ? Promise.reject(new Error("The disk is gone.")) : remove(id));
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
-  desk.files.rows.set("bad", waiting("bad", "")); // there is no text in it, so it goes
+  desk.files.rows.set("bad", waiting("bad", "")); // an upload without text fails, so its file is removed
   desk.files.rows.set("good", waiting("good", TEXT));
   void desk.uploads.resume();
   await until(desk, "good", "done");
@@ -310,8 +311,8 @@ test("failing to remove one file does not stop the next upload", async () => {
   complaints.mockRestore();
 });
 
-/** A server that has deleted the conversation that a file is for; `first` happens before it says so. */
-async function unknowing(first: () => Promise<void>): Promise<string> {
+/** Start a server that rejects uploads because it lacks their chat. `first` runs before the response. */
+async function serverWithoutChat(first: () => Promise<void>): Promise<string> {
   return answering((request, response) => {
     if (request.url !== "/v1/documents") return void response.writeHead(503).end();
     request.resume().on("end", () => void first().then(refuse));
@@ -320,7 +321,7 @@ async function unknowing(first: () => Promise<void>): Promise<string> {
 }
 
 test("an upload to a deleted chat becomes a document that no chat borrows", async () => {
-  const base = await unknowing(async () => deleteSession(desk.context, "s1"));
+  const base = await serverWithoutChat(async () => deleteSession(desk.context, "s1"));
   const desk = openUploads(records, { base });
   desk.hear("live");
   await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
@@ -328,11 +329,11 @@ test("an upload to a deleted chat becomes a document that no chat borrows", asyn
   await until(desk, id, "done");
   expect(await stored(records, "documents", id)).toMatchObject({ originSessionId: "", activeSessions: [] });
   expect(await texts(id)).toBe(TEXT);
-  expect(await stored(records, "sessions", "s1")).toMatchObject({ _deleted: true }); // it is not begun anew
+  expect(await stored(records, "sessions", "s1")).toMatchObject({ _deleted: true }); // the chat is not created again
 });
 
 test("an uploaded document stays borrowed by a chat the server lacks", async () => {
-  const desk = openUploads(records, { base: await unknowing(async () => {}) });
+  const desk = openUploads(records, { base: await serverWithoutChat(async () => {}) });
   desk.hear("live");
   await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
   const { id } = desk.uploads.tasks$.value[0]!;

@@ -37,13 +37,13 @@ const answered = (id: string) =>
     expect(row.status).not.toBe("queued");
     return row;
   });
-/** What is under way would go on in rows that are closed. */
+/** Cancel all uploads, which would otherwise use the closed database after the test. */
 const cancelAll = ({ uploads }: Desk) =>
   Promise.all(uploads.tasks$.value.map(({ id }) => uploads.cancel(id)));
-const awaited = ({ asking }: Conversation, id: string) => asking.drafts$.value[id]?.pendingFiles;
+const awaitedFiles = ({ asking }: Conversation, id: string) => asking.drafts$.value[id]?.pendingFiles;
 
-/** A server that takes files and says nothing more of them; the assistant is none. */
-const silent = () =>
+/** Start a server without an assistant that accepts uploads but never responds to them. */
+const silentServer = () =>
   answering(({ url }, response) => {
     if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
   });
@@ -54,17 +54,17 @@ test("a question asked during an upload is answered from the file", async () => 
   const row = await answered(await asking.ask("s", "How much is the rent?"));
   expect(row).toMatchObject({ status: "done", citations: [{ filename: "lease.txt" }] });
   expect(row.aiResponse).toContain("940 euros");
-  expect(row.aiResponse).not.toContain("lease.txt"); // there is nothing to be said of it
+  expect(row.aiResponse).not.toContain("lease.txt"); // no notice, because the answer uses the file
 });
 
 test("a question waits only for its chat's files", async () => {
-  const conversation = begin(await silent());
+  const conversation = begin(await silentServer());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE, MINUTES], "s");
   const other = await asking.ask("other", "How much is the rent?");
   expect((await answered(other)).aiResponse).toContain(storedSentences.noDocuments);
   const id = await asking.ask("s", "How much is the rent?");
-  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt", "minutes.txt"]));
+  await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt", "minutes.txt"]));
   expect(await turn(id)).toMatchObject({ status: "queued", aiResponse: "" });
   asking.answerWithoutWaiting(id);
   const { aiResponse } = await answered(id);
@@ -75,11 +75,11 @@ test("a question waits only for its chat's files", async () => {
 });
 
 test("an answer names the canceled file that it does not use", async () => {
-  const conversation = begin(await silent());
+  const conversation = begin(await silentServer());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
   const id = await asking.ask("s", "How much is the rent?");
-  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
+  await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt"]));
   await cancelAll(conversation);
   expect((await answered(id)).aiResponse).toContain(storedSentences.without(["lease.txt"]));
 });
@@ -92,11 +92,11 @@ test("a question does not wait for failed or server-only files", async () => {
 });
 
 test("Stop ends the wait for an upload and removes the draft", async () => {
-  const conversation = begin(await silent());
+  const conversation = begin(await silentServer());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
   const id = await asking.ask("s", "How much is the rent?");
-  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
+  await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt"]));
   asking.stop(id);
   expect((await answered(id)).status).toBe("stopped");
   await soon(() => expect(asking.drafts$.value).toEqual({}));
@@ -105,26 +105,26 @@ test("Stop ends the wait for an upload and removes the draft", async () => {
 });
 
 test("a question waits until the uploaded document has synced back", async () => {
-  const told = { activeSessions: ["s"], filename: "lease.txt" };
+  const fields = { activeSessions: ["s"], filename: "lease.txt" };
   const base = await answering(({ url }, response) => {
     if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
     else if (url === "/v1/documents")
-      response.end(JSON.stringify({ document: row("documents", { id: "d", ...told }), existing: true }));
+      response.end(JSON.stringify({ document: row("documents", { id: "d", ...fields }), existing: true }));
   });
   const conversation = begin(base);
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
   const id = await asking.ask("s", "What is a secret?");
   await soon(() => expect(uploads.tasks$.value[0]!.stage).toBe("done"));
-  await insert(records, "documents", { id: "d", ...told, activeSessions: [] });
+  await insert(records, "documents", { id: "d", ...fields, activeSessions: [] });
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
   expect((await turn(id)).status).toBe("queued");
-  await (await records.documents.findOne("d").exec())!.incrementalPatch(told);
+  await (await records.documents.findOne("d").exec())!.incrementalPatch(fields);
   expect(await answered(id)).toMatchObject({ citations: [{ filename: "lease.txt" }] });
 });
 
 test("waiting for an upload that gets no response times out", async () => {
-  const conversation = begin(await silent());
+  const conversation = begin(await silentServer());
   const { context, uploads } = conversation;
   await uploads.add([LEASE], "s");
   const missing = await waitForUploads(context, uploads, "s", () => {}, new AbortController().signal, 300);
@@ -135,11 +135,11 @@ test("waiting for an upload that gets no response times out", async () => {
 test("a question that waits for an upload renews its timestamp", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   onTestFinished(() => void vi.useRealTimers());
-  const conversation = begin(await silent());
+  const conversation = begin(await silentServer());
   const { asking, uploads } = conversation;
   await uploads.add([LEASE], "s");
   const id = await asking.ask("s", "How much is the rent?");
-  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
+  await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt"]));
   const { updatedAt } = await turn(id);
   vi.advanceTimersByTime(30_000);
   await soon(async () => expect((await turn(id)).updatedAt > updatedAt).toBe(true));

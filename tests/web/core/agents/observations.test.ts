@@ -20,11 +20,11 @@ test("an empty filter adds no request parameters", () => {
 });
 
 test("filters and cursor are part of the request", () => {
-  const wanted = { words: "pier", kind: "edit", agentSession: "a&b", pinned: true } as const;
-  expect(listUrl("p", wanted, 5, "c=")).toBe(
+  const filter = { words: "pier", kind: "edit", agentSession: "a&b", pinned: true } as const;
+  expect(listUrl("p", filter, 5, "c=")).toBe(
     "/v1/observations?project=p&limit=5&kind=edit&agentSession=a%26b&pinned=true&cursor=c%3D",
   );
-  expect(searchRequest("p", wanted, 5)).toEqual({
+  expect(searchRequest("p", filter, 5)).toEqual({
     ...{ query: "pier", project: "p", limit: 5, kind: "edit", agentSession: "a&b", pinned: true },
   });
 });

@@ -1,4 +1,4 @@
-/** Answer drafts reach the page as patches. */
+/** The worker sends changes of answer drafts to the page as patches. */
 
 import { applyPatches, diffDrafts } from "../../../../web/src/core/chat/draftPatches.ts";
 

@@ -49,7 +49,7 @@ const FRAGMENTS = [
   "🙂",
 ];
 
-/** As the cases count: runs of what is not blank. */
+/** Count words, as the shared cases do: runs of characters that are not blank. */
 async function countWords(texts: readonly string[]): Promise<number[]> {
   return texts.map((text) => text.match(/[^ \n]+/gu)?.length ?? 0);
 }
@@ -73,9 +73,9 @@ describe("shared cases", () => {
   });
 
   test.each(promptCases as unknown as Case[])("prompt: $name", async (given) => {
-    const { name: _, budget, query = "", close = [], expected, ...told } = given;
-    const facts = selectRelevant(query, told.facts ?? [], terms, new Set(close));
-    const made = assemble({ ...NOTHING, ...told, facts }, budget, countWords);
+    const { name: _, budget, query = "", close = [], expected, ...input } = given;
+    const facts = selectRelevant(query, input.facts ?? [], terms, new Set(close));
+    const made = assemble({ ...NOTHING, ...input, facts }, budget, countWords);
     if (expected.made) expect(await made).toEqual(expected.made);
     else await expect(made).rejects.toMatchObject(expected.refused ?? {});
   });
@@ -89,7 +89,7 @@ test("the token budgets match the contract", () => {
   });
 });
 
-/** mulberry32: the same numbers at every run. */
+/** A random number generator (mulberry32) with a seed, so that failures are reproducible. */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -100,7 +100,7 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-function anything(seed: number): { given: PromptInput; budget: Budget } {
+function randomInput(seed: number): { given: PromptInput; budget: Budget } {
   const below = numbers(seed);
   const text = () => Array.from({ length: below(12) }, () => FRAGMENTS[below(FRAGMENTS.length)]).join("");
   const some = <T>(make: (id: string) => T) => Array.from({ length: below(7) }, (_, at) => make(`id${at}`));
@@ -129,15 +129,15 @@ async function made(given: PromptInput, budget: Budget): Promise<Prompt | undefi
 test("random prompts stay within budget and account for every item", async () => {
   let refused = 0;
   for (let seed = 1; seed <= ROUNDS; seed++) {
-    const { given, budget } = anything(seed);
+    const { given, budget } = randomInput(seed);
     const prompt = await made(given, budget);
     expect(await made(given, budget)).toEqual(prompt);
     if (!prompt) {
       refused++;
       continue;
     }
-    await fits(prompt, budget);
-    isToldApart(prompt, given);
+    await expectBudgets(prompt, budget);
+    expectDelimiters(prompt, given);
     for (const kind of KINDS) {
       const [kept, dropped, ids] = [prompt.kept[kind], prompt.dropped[kind], given[kind].map(({ id }) => id)];
       expect([...kept, ...dropped].toSorted()).toEqual(ids.toSorted());
@@ -150,7 +150,7 @@ test("random prompts stay within budget and account for every item", async () =>
   expect(refused).toBeLessThan(ROUNDS / 2);
 });
 
-async function fits({ prompt, tokens, budget: allowed }: Prompt, budget: Budget): Promise<void> {
+async function expectBudgets({ prompt, tokens, budget: allowed }: Prompt, budget: Budget): Promise<void> {
   const whole = tokens.system + tokens.state + tokens.volatile + tokens.rag;
   const [counted] = await countWords([prompt]);
   expect(counted).toBeLessThanOrEqual(whole);
@@ -166,8 +166,8 @@ async function fits({ prompt, tokens, budget: allowed }: Prompt, budget: Budget)
   );
 }
 
-/** Every delimiter stands once if its section is there, and nowhere else. */
-function isToldApart({ prompt, kept }: Prompt, given: PromptInput): void {
+/** Expect each delimiter exactly once if its section is not empty, and nowhere else. */
+function expectDelimiters({ prompt, kept }: Prompt, given: PromptInput): void {
   const documents = given.mode === "authoritative" ? "AUTHORITATIVE DOCUMENT" : "DOCUMENT";
   const sections: [string, string[]][] = [
     ["STATE", kept.facts],

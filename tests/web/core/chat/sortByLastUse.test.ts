@@ -1,4 +1,4 @@
-/** Lists show the most recently used row first, despite wrong clocks. */
+/** Lists show the most recently used row first, even if some devices' clocks are wrong. */
 
 import { sortByLastUse } from "../../../../web/src/core/chat/sortByLastUse.ts";
 

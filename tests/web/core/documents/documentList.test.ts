@@ -1,4 +1,4 @@
-/** The list of documents: its filter, its order, and the state of each document. */
+/** The list of documents: the filter, the sort order, and the state of each document. */
 
 import {
   countDocuments,

@@ -126,7 +126,7 @@ test("only vectors of the current model are decoded", () => {
   expect(toBlock({ ...row, embedding }, "m").vectors).toEqual(Float32Array.of(1, 0.5));
   expect(toBlock({ ...row, embedding }, "other").vectors).toBe(null);
   expect(toBlock({ ...row, embedding: null }, "m").vectors).toBe(null);
-  expect(toBlock({ ...row, embedding: "###" }, "m").vectors).toBe(null); // nor is the question lost with it
+  expect(toBlock({ ...row, embedding: "###" }, "m").vectors).toBe(null); // invalid data does not throw
 });
 
 test("a document named in the query gets every second result", () => {
@@ -136,7 +136,8 @@ test("a document named in the query gets every second result", () => {
   passages.add({ id: "b", filename: "farm book.txt" }, [block(0, ["red hen"], [2, 0])]);
   expect(found("the fox in the farm book")[0]).toBe("red hen");
   expect(found("the fox in the farm book")).toHaveLength(4);
-  expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3); // what fits by no word stays out
+  // A named document is omitted if none of its words match.
+  expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3);
 });
 
 test("a file name that occurs in the query by coincidence does not rank first", () => {

@@ -32,24 +32,24 @@ test("nodes do not cluster or line up along the border", () => {
         const ids = Array.from({ length: many }, (_, at) => `e${at}`);
         const some = Array.from({ length: edges }, () => ({
           from: `e${below(many)}`,
-          to: `e${below(random() < 0.3 ? 3 : many)}`, // some are connected with many
+          to: `e${below(random() < 0.3 ? 3 : many)}`, // some nodes have many edges
         }));
         const points = [...layout(ids, some, frame).values()];
         const evenly = Math.sqrt(((width - 2 * margin.x) * (height - 2 * margin.y)) / many);
         const apart = points.flatMap((a, at) => points.slice(0, at).map((b) => distance(a, b)));
-        const told = `${many} with ${some.length} edges on ${width} pixels`;
-        expect(Math.min(...apart), told).toBeGreaterThan(evenly / 6);
+        const label = `${many} with ${some.length} edges on ${width} pixels`;
+        expect(Math.min(...apart), label).toBeGreaterThan(evenly / 6);
         const inside = points.map(({ x, y }) =>
           Math.min(x - margin.x, width - margin.x - x, y - margin.y, height - margin.y - y),
         );
-        expect(Math.min(...inside), told).toBeGreaterThan(-1e-6);
-        expect(inside.filter((room) => room < 1).length, told).toBeLessThanOrEqual(4);
+        expect(Math.min(...inside), label).toBeGreaterThan(-1e-6);
+        expect(inside.filter((room) => room < 1).length, label).toBeLessThanOrEqual(4);
       }
     }
   }
 });
 
-/** The same each time (Lehmer's). */
+/** A random number generator (Lehmer's) with a seed, so that failures are reproducible. */
 function numbers(seed: number): () => number {
   let last = seed;
   return () => (last = (last * 48_271) % 2_147_483_647) / 2_147_483_647;

@@ -9,14 +9,14 @@ interface Linked {
   supersededBy?: string;
 }
 
-/** `links`: what it supersedes, and what supersedes it. */
+/** Return a memory. `links`: the ids of the memory that it supersedes and of the one that supersedes it. */
 const memory = (id: string, day: number, ...links: [string?, string?]): Linked => ({
   id,
   updatedAt: `2026-01-0${day}T00:00:00.000Z`,
   ...(links[0] ? { supersedes: links[0] } : {}),
   ...(links[1] ? { supersededBy: links[1] } : {}),
 });
-const told = (memories: Linked[]) =>
+const groupedIds = (memories: Linked[]) =>
   groupHistories(memories).map(({ current, earlier }) => [current.id, ...earlier.map(({ id }) => id)]);
 
 test.each<[string, Linked[], string[][]]>([
@@ -39,13 +39,13 @@ test.each<[string, Linked[], string[][]]>([
   ],
   ["a memory that supersedes itself", [memory("a", 1, "a", "a")], [["a"]]],
 ])("groupHistories: %s", (_, memories, expected) => {
-  expect(told(memories)).toEqual(expected);
+  expect(groupedIds(memories)).toEqual(expected);
 });
 
 test("restoring an earlier memory version keeps all versions", () => {
   const chain = [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")];
   const links = new Map(relinkHistory(groupHistories(chain)[0]!, "a").map((one) => [one.id, one]));
   const changed = chain.map(({ id, updatedAt }) => ({ ...links.get(id)!, updatedAt }));
-  expect(told(changed)).toEqual([["a", "c", "b"]]);
+  expect(groupedIds(changed)).toEqual([["a", "c", "b"]]);
   expect(links.get("b")).toEqual({ id: "b", supersededBy: "c" });
 });

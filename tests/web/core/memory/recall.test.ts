@@ -1,4 +1,4 @@
-/** Memory search on a device: within one scope, by words, newest first among equal scores. */
+/** Memory search on a device: by words within one scope; of equal scores, the newest memory ranks first. */
 
 import cases from "../../../conformance/scope.json";
 import { recall, type Rows } from "../../../../web/src/core/memory/recall.ts";

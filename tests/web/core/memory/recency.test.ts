@@ -2,15 +2,15 @@ import { freshnessLabel, freshness } from "../../../../web/src/core/memory/recen
 
 const DAY = 86_400_000;
 const now = Date.parse("2026-06-30T00:00:00.000Z");
-const said = (days: number, pinned = false) => ({
+const memory = (days: number, pinned = false) => ({
   pinned,
   updatedAt: new Date(now - days * DAY).toISOString(),
 });
 
 test("freshness halves every 30 days unless pinned", () => {
-  expect([0, 30, 60].map((days) => freshness(said(days), now))).toEqual([1, 0.5, 0.25]);
-  expect(freshness(said(60, true), now)).toBe(1);
-  expect(freshness(said(-1), now)).toBe(1); // by a clock that is ahead
+  expect([0, 30, 60].map((days) => freshness(memory(days), now))).toEqual([1, 0.5, 0.25]);
+  expect(freshness(memory(60, true), now)).toBe(1);
+  expect(freshness(memory(-1), now)).toBe(1); // written by a device whose clock is ahead
 });
 
 test.each([
@@ -20,6 +20,6 @@ test.each([
   [60, "fading"],
   [61, "faint"],
 ] as const)("after %i days, an unpinned memory is labeled %s", (days, expected) => {
-  expect(freshnessLabel(said(days), now)).toBe(expected);
-  expect(freshnessLabel(said(days, true), now)).toBe("pinned");
+  expect(freshnessLabel(memory(days), now)).toBe(expected);
+  expect(freshnessLabel(memory(days, true), now)).toBe("pinned");
 });

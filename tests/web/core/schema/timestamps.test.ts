@@ -1,4 +1,4 @@
-/** Creation times of new rows, also on a device whose clock is behind, and the check of timestamps. */
+/** Creation times of new rows, also on a device whose clock is behind, and the validation of timestamps. */
 
 import { isTimestamp, nowAfter } from "../../../../web/src/core/schema/timestamps.ts";
 

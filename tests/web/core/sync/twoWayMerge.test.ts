@@ -1,4 +1,4 @@
-/** Merge two versions of a row without a common base, after a restore: only an older text is lost. */
+/** Merge two versions of a row without a common base, as after a restore: only older texts are lost. */
 
 import { mergeTwoWay } from "../../../../web/src/core/sync/twoWayMerge.ts";
 

@@ -100,5 +100,6 @@ test("a quotation answer strips only Markdown files", () => {
 test("Markdown is stripped from recalled answers but not from memories", () => {
   const said = { date: "2026-05-02", session: "session “Rent”", text: "The rent?\n\n**940** euros" };
   expect(memorySection("rent", [{ ...said, id: "e", turn: "e" }])).toContain("> The rent? 940 euros\n");
-  expect(memorySection("rent", [{ ...said, id: "m" }])).toContain("> The rent? \\*\\*940"); // no answer, and no Markdown
+  // A memory is plain text, so its asterisks are escaped.
+  expect(memorySection("rent", [{ ...said, id: "m" }])).toContain("> The rent? \\*\\*940");
 });

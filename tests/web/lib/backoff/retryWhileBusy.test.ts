@@ -1,4 +1,4 @@
-/** Retry requests to a busy server after the requested delay, over real HTTP, for a limited time. */
+/** Retry requests to a busy server after the requested delay, for a limited time. Uses real HTTP. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,17 +8,17 @@ import { isTemporary, retryWhileBusy } from "../../../../web/src/lib/backoff.ts"
 type Refused = [status: number, code: string, retryAfter?: string];
 
 let server: Server;
-let asked: number[] = [];
+let requestTimes: number[] = [];
 let ending: AnswerEnding;
 let finish = "stop";
 let waits: number[] = [];
 
-/** A server that refuses so often, and then answers "Yes.". Asks it with a little patience. */
-async function asking(refusals: Refused[], patienceS: number, signal = new AbortController().signal) {
-  [asked, waits] = [[], []];
+/** Ask a server that rejects as many requests as `refusals` has and then answers "Yes.". Return the answer. */
+async function askServer(refusals: Refused[], patienceS: number, signal = new AbortController().signal) {
+  [requestTimes, waits] = [[], []];
   server = createServer((_, response) => {
-    asked.push(performance.now());
-    const refused = refusals[asked.length - 1];
+    requestTimes.push(performance.now());
+    const refused = refusals[requestTimes.length - 1];
     if (!refused) {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.end(
@@ -33,11 +33,11 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const wire = { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, headers: {} };
   const question = { query: "rent?", sessionId: "s1", episodeId: "e1" };
-  const told: string[] = [];
+  const parts: string[] = [];
   const listener = {
     onContext: () => {},
-    onDelta: (text: string) => void told.push(text),
-    onRestart: () => void told.splice(0),
+    onDelta: (text: string) => void parts.push(text),
+    onRestart: () => void parts.splice(0),
   };
   const wait = (seconds: number) => void waits.push(seconds);
   ending = await retryWhileBusy(
@@ -46,7 +46,7 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
     wait,
     patienceS,
   );
-  return told.join("");
+  return parts.join("");
 }
 
 afterEach(() => {
@@ -61,7 +61,7 @@ test.each([
   ["content_filter", "cut"],
 ])("an answer with the finish reason %s ends as %s", async (why, how) => {
   finish = why;
-  expect(await asking([], 0)).toBe("Yes.");
+  expect(await askServer([], 0)).toBe("Yes.");
   expect(ending).toBe(how);
 });
 
@@ -70,26 +70,26 @@ test.each<Refused>([
   [503, "ASSISTANT_BUSY", "1"],
   [503, "BUSY", "0"],
 ])("the response %i %s is retried after its delay", async (...refused) => {
-  expect(await asking([refused, refused], 60)).toBe("Yes.");
-  expect(asked).toHaveLength(3);
-  expect(asked[2]! - asked[0]!).toBeGreaterThan(1_900);
-  expect(waits).toEqual([1, 0, 1, 0]); // whoever asked sees that it is waited for
+  expect(await askServer([refused, refused], 60)).toBe("Yes.");
+  expect(requestTimes).toHaveLength(3);
+  expect(requestTimes[2]! - requestTimes[0]!).toBeGreaterThan(1_900);
+  expect(waits).toEqual([1, 0, 1, 0]); // the caller is notified when each delay starts and ends
 });
 
 test("a default delay applies without Retry-After", async () => {
-  await expect(asking([[429, "RATE_LIMITED"]], 2)).rejects.toMatchObject({ code: "RATE_LIMITED" });
-  expect(asked).toHaveLength(1);
+  await expect(askServer([[429, "RATE_LIMITED"]], 2)).rejects.toMatchObject({ code: "RATE_LIMITED" });
+  expect(requestTimes).toHaveLength(1);
 });
 
 test("retries stop at the total time limit", async () => {
   const refused: Refused = [429, "RATE_LIMITED", "1"];
-  const error = await asking(Array(9).fill(refused), 2).catch((thrown: unknown) => thrown);
-  expect([isTemporary(error), asked.length]).toEqual([true, 3]);
+  const error = await askServer(Array(9).fill(refused), 2).catch((thrown: unknown) => thrown);
+  expect([isTemporary(error), requestTimes.length]).toEqual([true, 3]);
 });
 
 test("a delay longer than the time limit is not started", async () => {
-  await expect(asking([[503, "ASSISTANT_BUSY", "3600"]], 60)).rejects.toMatchObject({ status: 503 });
-  expect(asked).toHaveLength(1);
+  await expect(askServer([[503, "ASSISTANT_BUSY", "3600"]], 60)).rejects.toMatchObject({ status: 503 });
+  expect(requestTimes).toHaveLength(1);
 });
 
 test.each<Refused>([
@@ -98,14 +98,14 @@ test.each<Refused>([
   [502, "ASSISTANT_KEY", "1"],
   [503, "STOPPING", "1"],
 ])("the response %i %s is not retried", async (...refused) => {
-  const error = await asking([refused], 60).catch((thrown: unknown) => thrown);
-  expect([isTemporary(error), asked.length]).toEqual([false, 1]);
+  const error = await askServer([refused], 60).catch((thrown: unknown) => thrown);
+  expect([isTemporary(error), requestTimes.length]).toEqual([false, 1]);
 });
 
 test("stopping the answer ends the delay", { timeout: 10_000 }, async () => {
   const stop = new AbortController();
-  const waiting = asking([[429, "RATE_LIMITED", "3000"]], 4_000, stop.signal);
+  const waiting = askServer([[429, "RATE_LIMITED", "3000"]], 4_000, stop.signal);
   setTimeout(() => stop.abort(), 300);
   await expect(waiting).rejects.toMatchObject({ code: "RATE_LIMITED" });
-  expect(asked).toHaveLength(1);
+  expect(requestTimes).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-/** Malformed HTML and RTF is parsed as browsers display it, and quickly. */
+/** Malformed HTML is parsed as browsers display it, and malformed HTML and RTF are parsed quickly. */
 
 import { cpuSeconds } from "../../../cpu.ts";
 import { parse as rtf } from "../../../../web/src/parsers/formats/rtf.ts";
@@ -9,11 +9,11 @@ const textsOf = (page: string) => htmlParts(page).map(({ text }) => text);
 test.each([
   ["doubled", '<p class="x"">The rent is due.</p> In May. <p class="y"">It ends.</p>'],
   ["in the middle", '<p class="x" "y">The rent is due.</p> In May. <p class="x" "y">It ends.</p>'],
-  ["without another", '<p class="x" ">The rent is due.</p> In May. <p>It ends.</p>'],
-  ["an apostrophe", "<p class=tenant's>The rent is due.</p> In May. <p class=tenant's>It ends.</p>"],
-  ["of a value without them", '<p class=a="b">The rent is due.</p> In May. <p class=a=">It ends.</p>'],
-  ["whole", `<p class = "a>b" id='>'>The rent is due.</p> In May. <p title=">">It ends.</p>`],
-  ["in a tag that ends", `<p class="x">The rent is due.</p "> In May. <p>It ends.</p ">`],
+  ["unpaired", '<p class="x" ">The rent is due.</p> In May. <p>It ends.</p>'],
+  ["as an apostrophe", "<p class=tenant's>The rent is due.</p> In May. <p class=tenant's>It ends.</p>"],
+  ["in an unquoted value", '<p class=a="b">The rent is due.</p> In May. <p class=a=">It ends.</p>'],
+  ["around a value with >", `<p class = "a>b" id='>'>The rent is due.</p> In May. <p title=">">It ends.</p>`],
+  ["in a closing tag", `<p class="x">The rent is due.</p "> In May. <p>It ends.</p ">`],
 ])("an extra quotation mark loses no text: %s", (_, page) => {
   expect(textsOf(page)).toEqual(["The rent is due.\n\nIn May.\n\nIt ends."]);
 });
@@ -26,11 +26,11 @@ test("a very long attribute value is skipped", () => {
 
 test.each([
   ["a long name", `<${"a".repeat(300_000)} ">`],
-  ["marks outside of values", '<a ">"'.repeat(50_000)],
-  ["values and no end", '<a b=">"'.repeat(50_000)],
+  ["quotation marks outside values", '<a ">"'.repeat(50_000)],
+  ["a tag that does not end", '<a b=">"'.repeat(50_000)],
   ["values that do not end", `${"<a b='\">".repeat(50_000)}'`],
   ["document types that do not end", "<!doctype[>".repeat(100_000)],
-  ["what lies between a paragraph and its end", `<p><button>${"<div>".repeat(100_000)}`],
+  ["nested elements in an unclosed paragraph", `<p><button>${"<div>".repeat(100_000)}`],
 ])("hostile HTML is parsed quickly: %s", (_, page) => {
   expect(cpuSeconds(() => htmlParts(page))).toBeLessThan(5);
 });

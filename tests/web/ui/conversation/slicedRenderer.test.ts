@@ -1,6 +1,6 @@
 import { SlicedRenderer } from "../../../../web/src/ui/conversation/slicedRenderer.ts";
 
-/** Yield each piece after more than a slice of work. */
+/** Yield each piece after work that takes longer than a slice. */
 function* slowly(...pieces: string[]): Generator<string> {
   for (const piece of pieces) {
     const until = performance.now() + 10;
