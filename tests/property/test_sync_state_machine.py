@@ -50,7 +50,7 @@ def served(tmp_path_factory):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_server_matches_model_and_devices_converge(served, seed):
+def test_server_matches_reference_model_and_devices_converge(served, seed):
     chance = random.Random(seed)
     acts = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=STEPS)
     plan = [(act, chance.randrange(2**32)) for act in acts]

@@ -34,7 +34,7 @@ def taken(queue, most=100):
     return found
 
 
-def test_users_take_turns():
+def test_queue_serves_users_in_turn():
     queue = FairQueue(100)
     for item in range(4):
         queue.put("busy", item)
@@ -43,7 +43,7 @@ def test_users_take_turns():
     assert taken(queue) == [("busy", 0), ("a", 0), ("b", 0), ("busy", 1), ("busy", 2), ("busy", 3)]
 
 
-def test_user_keeps_within_bound():
+def test_one_user_gets_no_more_slots_than_the_bound():
     queue = FairQueue(4, 2)
     for item in range(5):
         queue.put("busy", item)
@@ -55,7 +55,7 @@ def test_user_keeps_within_bound():
     assert (queue.running("busy"), queue.waiting("busy"), len(queue)) == (2, 2, 2)
 
 
-def test_slots_bound_all_users_together():
+def test_number_of_slots_limits_all_users_together():
     queue = FairQueue(2, 2)
     for user in "abc":
         queue.put(user, 0)
@@ -159,7 +159,7 @@ async def held(slots, user, order, gate):
 
 
 @on_loop
-async def test_slots_are_granted_in_turn():
+async def test_slots_are_granted_to_users_in_turn():
     slots, order, gate = FairSlots(1), [], asyncio.Event()
     gate.set()
     async with slots.hold("busy"):

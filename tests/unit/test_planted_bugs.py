@@ -24,7 +24,7 @@ def test_bug_names_an_existing_test(bug: Bug) -> None:
         assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
-def test_enough_bugs_on_both_sides() -> None:
+def test_enough_bugs_are_planted_in_server_and_web() -> None:
     assert len({bug.id for bug in BUGS}) == len(BUGS)
     assert sum(bug.file.startswith("server/") for bug in BUGS) >= 20
     assert sum(bug.file.startswith("web/") for bug in BUGS) >= 12

@@ -86,7 +86,7 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def test_imports_go_one_way():
+def test_server_imports_go_one_way():
     assert [said for path in MODULES if (said := wrong_import(path))] == []
 
 

@@ -35,7 +35,7 @@ def test_conflicting_transaction_is_stored_once(engine, monkeypatch, conflicts):
     assert len(runs) == conflicts + 1 and len(commits) == 1
 
 
-def test_endless_conflicts_raise_and_store_nothing(engine, monkeypatch):
+def test_endless_conflicts_raise_busy_and_store_no_row(engine, monkeypatch):
     runs = []
 
     async def scenario(store):
@@ -48,7 +48,7 @@ def test_endless_conflicts_raise_and_store_nothing(engine, monkeypatch):
     assert len(runs) == WRITE_ATTEMPTS
 
 
-def test_conflict_repeats_all_works_of_a_shared_commit(engine, monkeypatch):
+def test_conflict_repeats_all_transactions_of_a_shared_commit(engine, monkeypatch):
     async def scenario(store):
         engine.plant_conflicts(monkeypatch, 1)
         names = "abcd"

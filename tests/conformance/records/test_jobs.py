@@ -45,7 +45,7 @@ def test_job_stored_with_its_row_survives_a_restart(engine):
     assert engine.run_for_ada(write) == engine.run_for_ada(read) == jobs.create(SUBJECTS[0], 1, "text", NOW)
 
 
-def test_failed_work_stores_no_job_and_no_event(engine):
+def test_failed_transaction_stores_no_job_and_no_event_id(engine):
     async def scenario(store):
         def fail(tx):
             enqueue(1)(tx)
@@ -75,7 +75,7 @@ def test_only_one_worker_claims_a_job(engine):
     engine.run_for_ada(scenario)
 
 
-def test_job_that_was_taken_over_cannot_be_completed(engine):
+def test_worker_cannot_complete_a_job_that_was_taken_over(engine):
     async def scenario(store):
         await store.write(enqueue())
         claimed = jobs.start(read_job(store), NOW)
@@ -103,7 +103,7 @@ def test_completed_job_is_listed_but_not_open(engine):
     engine.run_for_ada(check)
 
 
-def test_newest_jobs_are_listed_first_with_their_counts(engine):
+def test_newest_jobs_are_listed_first_with_counts_by_state(engine):
     async def scenario(store):
         for number in range(4):
             job = jobs.create(SUBJECTS[number], number, "text", NOW)
@@ -136,7 +136,7 @@ def test_ingested_events_are_known_until_they_expire(engine):
     engine.run_for_ada(check)
 
 
-def test_forgetting_drops_the_ids_of_ingested_events(engine):
+def test_forget_everything_drops_the_ids_of_ingested_events(engine):
     async def scenario(store):
         await store.write(lambda tx: tx.ingested_events.added_ids.append("a"))
         await store.write(lambda tx: tx.forget_everything(NOW))
@@ -146,7 +146,7 @@ def test_forgetting_drops_the_ids_of_ingested_events(engine):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_restart_restores_the_jobs(engine, seed):
+def test_restart_restores_jobs_after_random_changes(engine, seed):
     chance = random.Random(seed)
 
     def change_some(tx):

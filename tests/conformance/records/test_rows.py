@@ -60,7 +60,7 @@ def test_transaction_reads_its_own_and_committed_rows(engine):
     engine.run_for_ada(scenario)
 
 
-def test_one_sequence_numbers_the_rows_of_all_collections(engine):
+def test_all_collections_share_one_sequence(engine):
     async def scenario(store):
         await store.write(put("facts", fact("a"), fact("b")))
         await store.write(put("sessions", session("s")))
@@ -72,7 +72,7 @@ def test_one_sequence_numbers_the_rows_of_all_collections(engine):
     engine.run_for_ada(scenario)
 
 
-def test_pages_list_each_row_once_in_latest_state(engine):
+def test_pages_list_each_row_once_at_its_latest_seq(engine):
     async def scenario(store):
         await store.write(put("facts", *(fact(name) for name in "abcde")))
         await store.write(put("facts", fact("b", value="new")))
@@ -116,7 +116,7 @@ def test_purge_leaves_no_tombstone_and_reuses_no_seq(engine):
     assert engine.run_for_ada(purge) == 2 and engine.run_for_ada(add) > 2
 
 
-def test_waiting_row_has_no_seq_and_is_unlisted(engine):
+def test_waiting_row_has_no_seq_and_is_not_listed(engine):
     async def wait(store):
         await store.write(put("episodes", episode("e", "s"), waiting=True))
         assert keys_after(store, "episodes") == [] and store.seq == 0
@@ -132,7 +132,7 @@ def test_waiting_row_has_no_seq_and_is_unlisted(engine):
     engine.run_for_ada(arrive)
 
 
-def test_failed_work_is_rolled_back_alone(engine):
+def test_failed_transaction_of_a_shared_commit_is_rolled_back_alone(engine):
     """Transactions that arrive together may share a commit; each sees the changes of those before it."""
 
     async def scenario(store):
@@ -208,7 +208,7 @@ def test_signed_checkpoint_above_seq_proves_a_rollback(engine):
     engine.run_for_ada(scenario)
 
 
-def test_forgetting_changes_the_key_of_derived_ids(engine):
+def test_forget_everything_changes_the_key_of_derived_ids(engine):
     async def forget(store):
         before = store.meta.id_key
         await store.write(lambda tx: tx.forget_everything(NOW))
@@ -222,7 +222,7 @@ def test_forgetting_changes_the_key_of_derived_ids(engine):
     assert (forgotten.forgotten_at, forgotten.id_key) == (reopened.forgotten_at, reopened.id_key)
 
 
-def test_users_do_not_see_each_other(engine):
+def test_users_do_not_see_rows_of_each_other(engine):
     async def scenario(stores):
         async with stores.open("ada") as ada, stores.open("bob") as bob:
             await ada.write(put("facts", fact("f")))
@@ -232,7 +232,7 @@ def test_users_do_not_see_each_other(engine):
     engine.run(scenario)
 
 
-def test_task_cannot_open_a_store_that_it_holds(engine):
+def test_task_cannot_open_a_store_twice_at_the_same_time(engine):
     async def scenario(stores):
         async with stores.open("ada"):
             with pytest.raises(RuntimeError):
@@ -242,7 +242,7 @@ def test_task_cannot_open_a_store_that_it_holds(engine):
     engine.run(scenario)
 
 
-def test_removed_user_starts_from_nothing(engine):
+def test_removed_user_starts_with_an_empty_store(engine):
     async def scenario(stores):
         assert not stores.has_records("ada")
         async with stores.open("ada") as store:

@@ -46,13 +46,13 @@ def count(ledger):
     return len(ledger.path.read_bytes().splitlines())
 
 
-def test_opening_adds_a_missing_deletion_between_others(tmp_path):
+def test_opening_adds_a_deletion_missing_between_others(tmp_path):
     append_to(tmp_path, deletion("a", 1), deletion("c", 3))
     ledger = reopen(tmp_path, deletion("a", 1), deletion("b", 2), deletion("c", 3))
     assert last_seqs(ledger) == {"a": 1, "b": 2, "c": 3} and count(ledger) == 3
 
 
-def test_opening_a_complete_ledger_writes_nothing(tmp_path):
+def test_opening_a_complete_ledger_does_not_change_the_file(tmp_path):
     ledger = append_to(tmp_path, deletion("a", 1), deletion("b", 2))
     before = ledger.path.read_bytes()
     assert reopen(tmp_path, deletion("a", 1), deletion("b", 2)).path.read_bytes() == before
@@ -71,7 +71,7 @@ def revival(name, seq, deleted_at):
     return Change(f"facts/{name}", deletion(name, deleted_at).head, RowHead(seq, False, (), (), 0), b"")
 
 
-def test_revival_is_recorded(tmp_path):
+def test_ledger_records_the_revival_of_a_deleted_row(tmp_path):
     ledger = append_to(tmp_path, deletion("a", 1), deletion("b", 2))
     ledger.append([revival("a", 3, deleted_at=1)])
     ledger.append([revival("b", 4, deleted_at=2), deletion("b", 5)])
@@ -95,7 +95,7 @@ def test_revival_of_an_expired_row_is_compacted_away(tmp_path):
     assert last_seqs(reopen(tmp_path, deletion("c", 5), alive=[("a", 3), ("b", 4)])) == {"b": 4, "c": 5}
 
 
-def test_opening_adds_missing_forget_sparing_newer_rows(tmp_path):
+def test_opening_adds_a_missing_forget_but_not_for_newer_rows(tmp_path):
     ledger = reopen(tmp_path, deletion("a", 1), deletion("b", 5), alive=[("new", 4)], forgotten_at="2026")
     assert last_seqs(ledger) == {"a": 1, "b": 5, "": 0}
     assert max(line.forgotten_at for line in ledger.read()) == "2026"
@@ -104,7 +104,7 @@ def test_opening_adds_missing_forget_sparing_newer_rows(tmp_path):
     assert again.path.read_bytes() == before
 
 
-def test_failed_append_is_repeated_with_the_next_one(tmp_path):
+def test_failed_append_is_repeated_with_the_next_append(tmp_path):
     blocker = tmp_path / "ledger"
     blocker.touch()
     ledger = ErasureLedger(blocker / "ada.jsonl")
@@ -146,12 +146,12 @@ def test_opening_compacts_outdated_deletions(tmp_path):
     assert ledger.last_seq() == 29 and [p.name for p in tmp_path.iterdir()] == ["ada.jsonl"]
 
 
-def test_two_forgets_are_combined():
+def test_two_forget_lines_are_combined():
     lines = [LedgerLine(7, forgotten_at="2025"), LedgerLine(0, forgotten_at="2026")]
     assert list(newest(lines).values()) == [LedgerLine(7, forgotten_at="2026")]
 
 
-def test_deletion_stays_beside_a_later_forget(tmp_path):
+def test_deletion_line_is_kept_beside_a_later_forget_line(tmp_path):
     for seq in range(1, 5):
         append_to(tmp_path, deletion("a", seq))
     append_to(tmp_path, forgotten_at="2026")
@@ -179,7 +179,7 @@ one.catch_up(one.read(), RowIndex(), "")
 """
 
 
-def test_kill_before_the_rename_loses_nothing(tmp_path):
+def test_kill_during_compaction_loses_no_line(tmp_path):
     for seq in range(1, 11):
         ledger = append_to(tmp_path, deletion("a", seq), deletion("b", seq))
     before = ledger.path.read_bytes()

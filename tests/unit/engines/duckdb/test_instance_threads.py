@@ -53,7 +53,7 @@ def deaf(gate: threading.Event) -> Callable[[Cursor], object]:
     return work
 
 
-def test_only_the_late_read_is_interrupted() -> None:
+def test_only_a_read_past_its_deadline_is_interrupted() -> None:
     async def scenario() -> None:
         async with opened(1, read_s=0.2) as instance:
             with pytest.raises(Busy):
@@ -63,7 +63,7 @@ def test_only_the_late_read_is_interrupted() -> None:
     asyncio.run(scenario())
 
 
-def test_late_write_is_rolled_back() -> None:
+def test_write_past_its_deadline_is_rolled_back() -> None:
     async def scenario() -> None:
         def write(cursor: Cursor) -> None:
             cursor.execute("BEGIN")
@@ -113,7 +113,7 @@ def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -
     assert raw.interrupts == interrupted
 
 
-def test_owner_uses_one_thread() -> None:
+def test_calls_for_one_account_use_one_thread() -> None:
     async def scenario() -> None:
         gate = threading.Event()
         async with opened(2) as instance:
@@ -127,7 +127,7 @@ def test_owner_uses_one_thread() -> None:
     asyncio.run(scenario())
 
 
-def test_stuck_thread_is_replaced_and_its_owner_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stuck_thread_is_replaced_and_its_account_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cursors, "GRACE_S", 0.2)
 
     async def scenario() -> None:
@@ -169,7 +169,7 @@ def test_too_many_stuck_threads_end_the_process(monkeypatch: pytest.MonkeyPatch)
     asyncio.run(scenario())
 
 
-def test_rebuild_waits_for_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rebuild_waits_until_memory_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         gate, events = threading.Event(), []
         async with opened(1) as instance:

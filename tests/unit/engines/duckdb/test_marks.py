@@ -46,7 +46,7 @@ def test_truncated_last_line_is_ignored(tmp_path, file):
         assert read(tmp_path, "ada", "bob") == [5, 3]
 
 
-def test_damaged_byte_can_lose_but_not_change_marks(tmp_path, file):
+def test_damaged_byte_may_lose_marks_but_changes_none(tmp_path, file):
     noted(tmp_path, ada=5)
     noted(tmp_path, bob=6)
     whole = file.read_bytes()
@@ -78,7 +78,7 @@ def test_dropped_account_has_no_mark(tmp_path, file):
     assert b"ada" not in file.read_bytes()
 
 
-def test_outdated_lines_are_removed_during_use(tmp_path, file, monkeypatch):
+def test_outdated_mark_lines_are_removed_during_use(tmp_path, file, monkeypatch):
     monkeypatch.setattr(marks, "OUTDATED_MAX", 500)
     found = HighWaterMarks(tmp_path)
     for seq in range(1, 200):
@@ -92,7 +92,7 @@ def test_outdated_lines_are_removed_during_use(tmp_path, file, monkeypatch):
     assert read(tmp_path, "ada", "bob") == [199, 200]
 
 
-def test_failed_compaction_keeps_the_file(tmp_path, file, monkeypatch):
+def test_failed_compaction_keeps_all_marks(tmp_path, file, monkeypatch):
     noted(tmp_path, ada=5, bob=6)
     file.with_name("marks.new").mkdir()
     monkeypatch.setattr(marks, "OUTDATED_MAX", 0)
@@ -101,7 +101,7 @@ def test_failed_compaction_keeps_the_file(tmp_path, file, monkeypatch):
     assert read(tmp_path, "ada", "bob") == [8, 9]
 
 
-def test_disk_failure_only_delays_marks(tmp_path, file):
+def test_disk_failure_only_delays_writing_marks(tmp_path, file):
     file.mkdir(parents=True)
     found = HighWaterMarks(tmp_path)
     found.raise_to("ada", 5)

@@ -18,7 +18,7 @@ def test_parsed_statement_serves_other_cursors(tmp_path):
     assert second.execute("SELECT x FROM t ORDER BY x").fetchall() == [("a",), ("b",)]
 
 
-def test_parsed_statements_are_bounded(tmp_path):
+def test_cache_of_parsed_statements_is_bounded(tmp_path):
     cursor = connect(tmp_path / "any")
     long = f"SELECT {'1, ' * PARSED_LENGTH} 1"
     assert len(cursor.execute(parse_cached(cursor, long)).fetchall()[0]) == PARSED_LENGTH + 1

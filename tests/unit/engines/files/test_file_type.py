@@ -35,7 +35,7 @@ def picture(kind):
 
 
 @pytest.mark.parametrize("ending", ["pdf", "docx", "pptx", "xlsx", "odt", "epub", "rtf", "html"])
-def test_wrong_suffix_is_ignored(ending):
+def test_wrong_suffix_of_the_file_name_is_ignored(ending):
     data = plain_files()[ending]
     assert read(data, "lease.txt").mime_type == KINDS[ending]
 
@@ -45,18 +45,18 @@ def test_type_is_detected_by_content():
     assert read(pdf("in a PDF"), "lease.docx").mime_type == "application/pdf"
 
 
-def test_text_named_pdf_is_text():
+def test_text_with_a_pdf_file_name_is_read_as_text():
     assert read(WORDS, "lease.pdf").mime_type == "text/plain"
 
 
 @pytest.mark.parametrize("name", ["notes.md", "sniff.py", "notes.txt"])
-def test_text_about_pdf_is_text(name):
+def test_text_that_mentions_pdf_is_read_as_text(name):
     parsed = read(b'# How to tell\nA PDF begins with "%PDF-1.7" and a line of bytes.\n', name)
     assert "begins with" in parsed.parts[0].text
 
 
 @pytest.mark.parametrize("before", [b"\n \n", b"\xef\xbb\xbf", b"HTTP/1.1 200 OK\r\n\r\n", b"\0" * 128])
-def test_pdf_after_other_bytes_is_pdf(before):
+def test_pdf_after_leading_bytes_is_detected(before):
     assert read(before + pdf("in a PDF"), "notes.txt").mime_type == "application/pdf"
 
 
@@ -99,12 +99,12 @@ def test_unsupported_content_is_refused(kind):
     ],
     ids=["nothing", "blanks", "only a mark", "a mark and blanks", "utf-16 blanks", "page breaks"],
 )
-def test_file_without_text_is_empty(data):
+def test_file_without_text_is_refused_as_empty(data):
     assert refused(data, "notes.pdf") == "EMPTY"
 
 
 @pytest.mark.parametrize("ending", ["docx", "pptx", "xlsx", "odt", "epub", "rtf", "html", "md"])
-def test_document_without_words_is_empty(ending):
+def test_document_without_words_is_refused_as_empty(ending):
     blank = {
         "docx": lambda: word("", " "),
         "pptx": lambda: slides(("", "")),

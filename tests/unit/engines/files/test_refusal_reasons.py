@@ -27,7 +27,7 @@ OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600
 
 
 @pytest.mark.parametrize("code", MESSAGES)
-def test_every_refusal_says_nothing_was_stored(code):
+def test_every_refusal_message_says_that_nothing_was_stored(code):
     assert is_a_sentence(MESSAGES[code])
     assert "Nothing was stored." in MESSAGES[code]
 
@@ -44,11 +44,11 @@ def scan(*captions):
     return out.getvalue()
 
 
-def test_scanned_pdf_has_no_text():
+def test_scanned_pdf_is_refused_for_lack_of_text():
     assert refused(scan("", "")) == "NO_TEXT"
 
 
-def test_scan_with_page_numbers_has_no_text():
+def test_scan_with_only_page_numbers_is_refused_for_lack_of_text():
     assert refused(scan("1", "2")) == "NO_TEXT"
 
 
@@ -84,12 +84,12 @@ def test_minimal_pdf_is_read():
     assert text_of(pdf_whose_letters_mean(b"0020")) == "The lease ends in May"
 
 
-def test_unmapped_glyphs_are_garbled_not_scanned():
+def test_pdf_of_unmapped_glyphs_is_refused_as_garbled():
     assert refused(pdf_whose_letters_mean(b"E020")) == "GARBLED"
 
 
 @pytest.mark.parametrize("start", [b"E020", b"F020"])
-def test_half_unmapped_pdf_is_garbled(start):
+def test_half_unmapped_pdf_is_refused_as_garbled(start):
     assert refused(pdf_whose_letters_mean(b"0020", start)) == "GARBLED"
 
 
@@ -97,7 +97,7 @@ def test_few_unmapped_glyphs_are_accepted():
     assert "The lease" in text_of(pdf_whose_letters_mean(*[b"0020"] * 9, b"E020"))
 
 
-def test_pdf_with_password_is_encrypted():
+def test_pdf_with_password_is_refused_as_encrypted():
     assert refused(pdf("The lease ends in May.", password="secret")) == "ENCRYPTED"
 
 
@@ -128,7 +128,7 @@ LOCKED = {
 
 
 @pytest.mark.parametrize("kind", LOCKED)
-def test_file_with_password_is_encrypted(kind):
+def test_file_with_password_is_refused_as_encrypted(kind):
     assert refused(LOCKED[kind]) == "ENCRYPTED"
 
 
@@ -144,13 +144,13 @@ WHOLE = {
 
 @pytest.mark.parametrize("ending", WHOLE)
 @pytest.mark.parametrize("kept", [0.5, 0.95])
-def test_truncated_file_is_damaged(ending, kept):
+def test_truncated_file_is_refused_as_damaged(ending, kept):
     data = WHOLE[ending]
     assert refused(data[: int(len(data) * kept)]) == "DAMAGED"
 
 
 @pytest.mark.parametrize("ending", ["docx", "odt"])
-def test_archive_with_flipped_byte_is_damaged(ending):
+def test_archive_with_flipped_byte_is_refused_as_damaged(ending):
     data = bytearray(WHOLE[ending])
     member = {"docx": "word/document.xml", "odt": "content.xml"}[ending]
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -176,5 +176,5 @@ def test_archive_with_flipped_byte_is_damaged(ending):
         "odt that is no XML",
     ],
 )
-def test_file_with_only_a_signature_is_damaged(data):
+def test_file_with_only_a_signature_is_refused_as_damaged(data):
     assert refused(data) == "DAMAGED"

@@ -98,13 +98,13 @@ def test_lack_of_memory_is_not_reported_as_damage(data, sizes):
 
 
 @pytest.mark.parametrize("ending", ["docx", "xlsx", "pdf"])
-def test_out_of_memory_in_document_is_not_damage(ending):
+def test_lack_of_memory_for_office_file_is_not_reported_as_damage(ending):
     said = outcomes(SOUND[ending], (25, 30, 33, 36, 40, 45, 50, 60, 80) if SOAK else (30, 38, 45))
     assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, "PARSE_MEMORY"), (signal.SIGSEGV, "DAMAGED")])
-def test_crashed_worker_fails_one_request(sent, code):
+def test_crashed_worker_fails_only_its_own_request(sent, code):
     async def go():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
         (child,) = await started()
@@ -116,7 +116,7 @@ def test_crashed_worker_fails_one_request(sent, code):
     assert asyncio.run(go()) == code
 
 
-def test_crashed_worker_does_not_affect_others():
+def test_crashed_worker_does_not_affect_other_workers():
     files = [pdf("The lease ends."), word("The lease ends."), b"The lease ends."] * 2
 
     async def go():
@@ -132,7 +132,7 @@ def test_crashed_worker_does_not_affect_others():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has oom_score_adj")
-def test_oom_killer_prefers_worker():
+def test_oom_killer_prefers_worker_to_server():
     async def go():
         reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx", Limits(seconds=20)))
         [reader] = await started()
@@ -173,7 +173,7 @@ def test_cancellation_leaves_no_process():
     asyncio.run(go())
 
 
-def test_workers_are_limited_and_waiting_is_cancellable():
+def test_number_of_workers_is_limited_and_waiting_cancellable():
     async def go():
         busy = [asyncio.create_task(parse(hostile_files.slow(), "a.docx")) for _ in range(SLOTS)]
         await started(SLOTS)
@@ -200,7 +200,7 @@ def test_several_event_loops_can_parse_files():
         assert len(asyncio.run(go())) == SLOTS + 2
 
 
-def test_worker_gets_no_server_environment(monkeypatch, tmp_path):
+def test_worker_inherits_no_environment_or_open_file(monkeypatch, tmp_path):
     monkeypatch.setenv("VADEMECUM_TEST_SECRET", "never-tell")
 
     async def go():

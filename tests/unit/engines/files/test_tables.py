@@ -56,7 +56,7 @@ def test_parts_of_long_table_repeat_header(data, name, names):
     assert first == f"rows 1-{size}" and second.startswith(f"rows {size + 1}-")
 
 
-def test_last_column_may_be_mostly_empty():
+def test_header_is_found_if_last_column_is_mostly_empty():
     rows = [[*row, "sold" if n % 40 == 0 else None] for n, row in enumerate(PRICES[1:])]
     parts = read(workbook(Prices=[[*PRICES[0], "Remarks"], *rows]), "prices.xlsx").parts
     assert len(parts) > 5
@@ -64,13 +64,13 @@ def test_last_column_may_be_mostly_empty():
 
 
 @pytest.mark.parametrize("amount", AMOUNTS)
-def test_amount_in_any_currency_is_number(amount):
+def test_amount_in_any_currency_counts_as_number(amount):
     parts = read(paid(amount), "prices.tsv").parts
     assert len(parts) > 5
     assert all(part.text.startswith("Article\tPrice\n") for part in parts)
 
 
-def test_header_is_found_below_title_and_over_lines():
+def test_header_is_found_below_title_and_above_multiline_cells():
     noted = prices().replace(b'boards"', b'boards\nand a ""drawer"""')
     parts = read(b"Prices of the joiner\n\n" + noted, "prices.csv").parts
     assert parts[0].text.startswith('Prices of the joiner\n"Article"') and parts[0].section.startswith(
@@ -90,7 +90,7 @@ def test_empty_lines_are_not_table_rows(end):
     assert all(part.text.strip() != "Article,Price" for part in parts)
 
 
-def test_one_column_may_lack_a_name():
+def test_header_is_found_if_one_column_lacks_a_name():
     """The first column contains row labels."""
     for names in (",Price,Stock", "Article,Price,Stock,"):
         rows = "\n".join([names, *(f"table of oak {n},{n},7" for n in range(100))])
@@ -128,7 +128,7 @@ def test_csv_keeps_cells_with_any_separator(delimiter):
     assert in_order(parsed.parts[0].text, *(cell for row in rows for cell in row))
 
 
-def test_xlsx_sheet_is_section_and_row_is_line():
+def test_xlsx_sheet_becomes_a_section_and_row_a_line():
     day = datetime.date(2026, 5, 1)
     parsed = read(
         workbook(

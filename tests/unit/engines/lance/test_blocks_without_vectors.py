@@ -29,7 +29,7 @@ def test_blocks_missing_a_vector_are_listed(index: VectorIndex) -> None:
     assert index.without_vectors() == []
 
 
-def test_no_block_lacks_a_vector_without_a_model(opened: Opener) -> None:
+def test_without_a_model_no_block_is_listed(opened: Opener) -> None:
     index = opened(None, None)
     index.apply([block("b", 0, ["x"])], [], [], AT)
     assert index.without_vectors() == []

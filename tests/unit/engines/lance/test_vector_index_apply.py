@@ -164,7 +164,7 @@ def test_optimise_leaves_few_versions_and_files(
     assert len(names(index, "plain", ["a"])) == 25
 
 
-def test_hits_and_stats_are_plain_structs(index: VectorIndex) -> None:
+def test_hits_and_stats_are_structs_that_encode_to_json(index: VectorIndex) -> None:
     index.apply([embedded("a", 0, 2), embedded("b", 0, 1)], [], [], ("e", 1))
     stats = index.stats()
     assert (stats.rows, stats.documents) == (3, 2) and stats.bytes > 0

@@ -133,7 +133,7 @@ def test_search_of_lost_data_raises_and_resets_index(opened: Opener, tmp_path: P
     assert rebuilt(index)
 
 
-def test_folder_deleted_while_index_is_open_is_rebuilt(opened: Opener, tmp_path: Path) -> None:
+def test_index_is_rebuilt_after_its_folder_was_deleted(opened: Opener, tmp_path: Path) -> None:
     index = filled(opened)
     shutil.rmtree(tmp_path / "user")
     with pytest.raises(IndexDamaged):

@@ -118,7 +118,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("query", HOSTILE)
-def test_query_characters_are_not_syntax(either: VectorIndex, query: str) -> None:
+def test_special_characters_in_a_query_are_not_syntax(either: VectorIndex, query: str) -> None:
     either.apply(
         [block("a", 0, ["the needle in the hay"]), block("b", 0, ["text or else"])], [], [], ("e", 1)
     )

@@ -48,7 +48,7 @@ def tiny_graph(tiny: tuple[PinnedModel, Path]) -> tuple[BertConfig, dict[str, ND
     return shape, weights, build_graph(shape, weights)
 
 
-def test_graph_equals_the_reference(
+def test_graph_computes_the_vectors_of_the_reference(
     tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes],
 ) -> None:
     shape, weights, graph = tiny_graph
@@ -89,7 +89,7 @@ def test_graph_is_valid_onnx_without_custom_operators(
     assert [item.name for item in model.graph.output] == ["embedding"]
 
 
-def test_same_weights_give_the_same_bytes(
+def test_same_weights_give_the_same_graph_bytes(
     tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes],
 ) -> None:
     shape, weights, graph = tiny_graph

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.mark.parametrize("name", ["small", "e5-shaped"])
-def test_graph_equals_torch(name: str) -> None:
+def test_graph_computes_the_vectors_of_torch(name: str) -> None:
     golden = json.loads((GOLDEN / f"{name}.json").read_bytes())
     fields = {
         key: value

@@ -83,7 +83,7 @@ def namespace() -> list[str]:
     pytest.skip(NO_DISK)  # and report it: without a small disk nothing was tested
 
 
-def test_full_disk_installs_nothing_and_keeps_parts(
+def test_full_disk_installs_no_model_and_keeps_parts(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     arguments = [str(tmp_path), hub.url, msgspec.json.encode(tiny[0]).decode()]

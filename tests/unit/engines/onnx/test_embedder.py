@@ -140,7 +140,7 @@ async def queries_of(embedder: Embedder, user: str, count: int) -> list[asyncio.
     return tasks
 
 
-def test_user_does_not_occupy_all_threads(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_user_does_not_occupy_all_threads(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         busy = await asyncio.create_task(queries_of(embedder, "busy", 5))
@@ -156,7 +156,7 @@ def test_user_does_not_occupy_all_threads(tiny_model: Path, monkeypatch: pytest.
         asyncio.run(main(embedder))
 
 
-def test_user_may_fill_only_a_quarter_of_queue(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_user_may_fill_a_quarter_of_the_queue(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         busy = await asyncio.create_task(queries_of(embedder, "busy", 9))

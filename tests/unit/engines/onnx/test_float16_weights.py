@@ -54,7 +54,7 @@ def test_only_matrices_are_stored_as_float16(
             assert (after[name] == value).all()
 
 
-def test_nothing_is_computed_in_float16(tiny_source: tuple[BertConfig, dict[str, np.ndarray]]) -> None:
+def test_graph_computes_only_in_float32(tiny_source: tuple[BertConfig, dict[str, np.ndarray]]) -> None:
     model = onnx.shape_inference.infer_shapes(onnx.load_from_string(build_graph(*tiny_source)))
     kinds = {v.name: v.type.tensor_type.elem_type for v in (*model.graph.value_info, *model.graph.output)}
     halves = {t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT16}

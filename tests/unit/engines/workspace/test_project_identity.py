@@ -122,7 +122,7 @@ def homes(tmp_path_factory):
 
 
 @pytest.mark.parametrize("folder", PLACES)
-def test_identity_is_equal_in_every_home(homes, folder):
+def test_project_identity_is_equal_in_every_home_folder(homes, folder):
     for home in homes:
         assert identify(str(home / folder), str(home)) == FolderIdentity(*PLACES[folder])
 
@@ -173,7 +173,7 @@ FILES = {
 
 
 @pytest.mark.parametrize(("folder", "path"), FILES)
-def test_stored_path_is_equal_in_every_home(homes, folder, path):
+def test_stored_path_is_equal_in_every_home_folder(homes, folder, path):
     for home in homes:
         cwd = str(home / folder)
         said = path.replace("~", str(home), 1)
@@ -226,7 +226,7 @@ def test_invalid_config_is_an_error_with_advice(tmp_path, content):
     assert 'project = "name"' in refused.value.message
 
 
-def test_irregular_config_is_an_error(tmp_path):
+def test_config_that_is_no_regular_file_is_an_error(tmp_path):
     for number, make in enumerate((Path.mkdir, os.mkfifo)):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -241,7 +241,7 @@ def test_config_may_begin_with_bom(tmp_path):
     assert identify(str(tmp_path / "a"), str(tmp_path)).name == "x"
 
 
-def test_root_folder_is_refused(tmp_path):
+def test_file_system_root_is_refused_as_project(tmp_path):
     for folder in ("/", "//", "/tmp/.."):
         with pytest.raises(BadRequest, match="The folder / cannot be a project"):
             identify(folder, str(tmp_path))
@@ -274,7 +274,7 @@ def test_root_outside_home_is_absolute(tmp_path):
     assert identify(str(tmp_path / "srv"), str(tmp_path / "ada")) == ("srv", str(tmp_path / "srv"), "folder")
 
 
-def test_renamed_root_has_new_name(tmp_path):
+def test_renamed_repository_folder_gives_a_new_project_name(tmp_path):
     before = repository(tmp_path / "old")
     before.rename(tmp_path / "new")
     assert identify(str(tmp_path / "new"), str(tmp_path)) == ("new", "~/new", "git")

@@ -70,7 +70,7 @@ def test_lines_are_complete_however_bytes_are_split():
         assert found == data.split(b"\n")[:-1], step
 
 
-def test_settings_do_not_show_the_key(tmp_path):
+def test_settings_do_not_show_the_assistant_key(tmp_path):
     settings = Settings(data=tmp_path, assistant_key=Secret("sk-canary"))
     assert "sk-canary" not in f"{settings!r} {settings} {settings.assistant_key}"
     assert settings.assistant_key.reveal() == "sk-canary"

@@ -79,7 +79,7 @@ def test_prompt_matches_shared_cases(case: dict[str, Any]) -> None:
     assert answer(case) == case["expected"]
 
 
-def test_budgets_equal_those_of_the_contract() -> None:
+def test_token_budgets_equal_those_of_the_contract() -> None:
     table = {tier: (b.state, b.rag, b.volatile, b.response) for tier, b in BUDGETS.items()}
     assert table == {
         "FREE": (1000, 0, 4000, 4000),
@@ -183,7 +183,7 @@ def test_random_prompts_fit_budgets_and_account_for_items(
     hold_promises(told, budget, count)
 
 
-def test_long_word_counted_as_one_token_is_bounded() -> None:
+def test_long_word_that_counts_as_one_token_is_bounded() -> None:
     passages = [Passage("long", "a.txt", "x" * 20_000), Passage("short", "b.txt", "short")]
     prompt = made(PromptInput(passages=passages), Budget(100, 500, 100, 2000))
     assert prompt.kept.passages == ["short"]

@@ -153,7 +153,7 @@ def test_no_chunk_crosses_a_page_boundary(parts: list[Part]) -> None:
         assert touched == {found.page}
 
 
-def test_stronger_boundaries_are_preferred() -> None:
+def test_chunks_end_at_the_strongest_boundary() -> None:
     words = "word " * 60
     paragraphs = f"{words}\n\n{words}one. two\n{words}{words}"
     assert chunk([Part(paragraphs)])[0].text == words.rstrip()
@@ -170,7 +170,7 @@ def test_last_chunk_is_not_tiny() -> None:
     assert min(lengths) > SIZE // 4
 
 
-def test_section_after_a_long_one_starts_a_chunk() -> None:
+def test_section_after_a_long_section_starts_a_chunk() -> None:
     parts = [Part("alpha " * 80, None, "A"), Part("beta " * 10, None, "B"), Part("gamma " * 10, None, "C")]
     assert [(found.section, found.text[:4]) for found in chunk(parts)] == [("A", "alph"), ("B", "beta")]
 

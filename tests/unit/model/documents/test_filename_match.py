@@ -27,7 +27,7 @@ def test_name_matches_without_case_accents_and_extension(message: str, filename:
     assert match_filenames(message, [("d", filename)]) == ["d"]
 
 
-def test_voiced_kana_is_another_letter() -> None:
+def test_voiced_kana_does_not_match_unvoiced_kana() -> None:
     assert match_filenames("カス", [("d", "ガス.pdf")]) == []
 
 

@@ -102,7 +102,7 @@ def test_long_text_is_not_compared_by_words() -> None:
         ("Es ist schon", "Es ist schön", False),
     ],
 )
-def test_exact_form_ignores_case_spaces_and_final_mark(one: str, other: str, same: bool) -> None:
+def test_exact_form_ignores_case_spaces_and_final_punctuation(one: str, other: str, same: bool) -> None:
     assert (exact_form(one) == exact_form(other)) is same
 
 

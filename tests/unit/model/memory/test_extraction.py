@@ -40,7 +40,7 @@ PLAIN = json.dumps(REPLY)
         f'{{"thought": "hm"}}\n{PLAIN}',
     ],
 )
-def test_json_is_found_in_prose_and_fences(reply):
+def test_extraction_json_is_found_in_prose_and_code_fences(reply):
     assert parse_reply(reply) == FOUND
 
 
@@ -74,7 +74,7 @@ def test_truncated_reply_keeps_complete_items():
         "{} {}",
     ],
 )
-def test_reply_without_extraction_json_gives_none(reply):
+def test_reply_without_extraction_json_is_parsed_as_none(reply):
     assert parse_reply(reply) is None
 
 

@@ -14,7 +14,7 @@ TEXTS = {
 }
 
 
-def test_each_kind_has_its_searchable_text() -> None:
+def test_each_kind_of_row_has_its_searchable_text() -> None:
     turn = MemoryRow(user_message="Who?", ai_response="Ada.", status="done")
     assert index_text("episodes/e", turn) == "Who?\n\nAda."
     assert (

@@ -190,7 +190,7 @@ def test_requested_retry_delay_is_respected():
     assert timestamps.seconds_until(jobs.retry_later(job, NOW, "Busy.", 0.1).due, NOW) == 1
 
 
-def test_only_a_text_edit_deletes_the_job():
+def test_edit_of_a_turn_deletes_its_job_only_if_text_changed():
     file = File()
     turn = episode("e1", "s1")
     file.say(turn)

@@ -51,14 +51,14 @@ ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-
         ({"block": "x"}, "Expected `int`, got `str` - at `$.block`"),
     ],
 )  # fmt: skip
-def test_message_is_a_sentence(change, message):
+def test_validation_message_is_a_sentence(change, message):
     (blocks,) = (c for c in COLLECTIONS if c.name == "vectorEmbeddings")
     with pytest.raises(msgspec.ValidationError) as problem:
         blocks.validate(ROW | change)
     assert describe_problem(str(problem.value), "The row") == message
 
 
-def test_unknown_enum_value_is_shortened():
+def test_unknown_enum_value_is_shortened_in_the_message():
     (sessions,) = (c for c in COLLECTIONS if c.name == "sessions")
     row = {
         **{k: ROW[k] for k in ("id", "createdAt", "updatedAt")},

@@ -38,7 +38,7 @@ def test_link_lookups_do_not_iterate_over_changes():
     assert tx.dependents("sessions/a") == ["documents/d"]
 
 
-def test_unique_value_moves_to_its_new_owner():
+def test_unique_value_moves_to_the_row_that_takes_it():
     row_index = RowIndex()
     first = transaction_on(row_index)
     put(first, "sessions", session("a", externalId="x"))

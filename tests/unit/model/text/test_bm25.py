@@ -79,7 +79,7 @@ def test_postings_rebuild_from_their_entries() -> None:
     assert Postings.of_texts([]).find(hash_term("a"))[0].size == 0
 
 
-def test_terms_that_differ_in_low_bits_stay_apart():
+def test_postings_separate_terms_that_differ_in_low_bits():
     entries = np.zeros(4, TERM_DTYPE)
     entries["term"] = [7, 5, 6, 5]
     entries["count"] = [1, 2, 3, 4]

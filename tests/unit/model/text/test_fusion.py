@@ -14,7 +14,7 @@ def test_neighbors_of_a_group_share_scores() -> None:
     assert boost_neighbors(scores[:0], session[:0]) == []
 
 
-def test_infinite_score_lends_nothing() -> None:
+def test_score_of_minus_infinity_boosts_no_neighbor() -> None:
     assert boost_neighbors([1.0, -inf, 1.0], [1, 1, 1]) == [1.25, -inf, 1.25]
 
 

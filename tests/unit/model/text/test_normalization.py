@@ -57,7 +57,7 @@ def test_normalizing_in_pieces_gives_the_same_result(piece: int, text: str) -> N
 @pytest.mark.parametrize(
     "unit", ["\U00011f02", "\u0378\u0301", "\u30ab\u3099", "\U0001f468\u200d", "\u1100\u1161\u11a8"]
 )
-def test_no_nfc_call_has_a_long_text(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_text_is_normalized_in_short_pieces(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = []
 
     def measured(text: str, change: Callable[[str], str]) -> str:
@@ -85,7 +85,7 @@ def test_joined_parts_stay_normalized() -> None:
     assert normalize(joined) == joined
 
 
-def test_surrogates_become_what_javascript_makes() -> None:
+def test_surrogates_are_converted_as_in_javascript() -> None:
     assert normalize("\ud83d\ude00") == "😀"
     assert normalize("\ud83d\ud83d\ude00\ude00x\ud800") == "\ufffd😀\ufffdx\ufffd"
 

@@ -35,13 +35,13 @@ def test_sanitized_text_has_no_delimiter(text: str) -> None:
 
 
 @given(hostile)
-def test_text_cannot_end_its_quotation_or_line(text: str) -> None:
+def test_quoted_text_cannot_end_its_quotation_or_line(text: str) -> None:
     assert quote(text)[1:-1].count('"') == 0
     assert not re.search("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", sanitize_line(text))
 
 
 @given(st.text(alphabet="abc défgłжщ日本語한🙂.,;!?'()0123456789", max_size=200))
-def test_ordinary_text_is_unchanged(text: str) -> None:
+def test_sanitize_does_not_change_ordinary_text(text: str) -> None:
     assert sanitize(text) == text
 
 

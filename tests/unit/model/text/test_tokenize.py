@@ -109,7 +109,7 @@ def test_english_word_forms_share_a_stem(words: list[str], root: str) -> None:
 @pytest.mark.parametrize(
     "word", ["bus", "sing", "this", "x86", "http2s", "gas", "елки", "本", "virus", "red"]
 )
-def test_other_words_are_their_own_stem(word: str) -> None:
+def test_uninflected_words_are_not_stemmed(word: str) -> None:
     assert stem(word) == word
 
 
@@ -126,7 +126,7 @@ def test_duplicate_key_ignores_case_and_whitespace() -> None:
 @pytest.mark.parametrize(
     "alphabet", [range(0x4E00, 0x9FF0), [0xFDFA, *range(0x627, 0x64B)]], ids=["dense", "long"]
 )
-def test_caches_stay_small(alphabet: Sequence[int]) -> None:
+def test_tokenizer_caches_stay_small(alphabet: Sequence[int]) -> None:
     """The words never repeat: they are of a language without spaces, or contain characters that fold to many letters."""
     chance = random.Random(1)
     texts = ["".join(map(chr, chance.choices(alphabet, k=32))) for _ in range(9000)]

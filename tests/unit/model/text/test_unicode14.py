@@ -47,7 +47,7 @@ def test_regex_matches_exactly_the_ranges(table: str) -> None:
         ("tokenize.ts", "INVISIBLE", rules.INVISIBLE),
     ],
 )
-def test_browser_tables_are_equal(source: str, name: str, table: str) -> None:
+def test_browser_has_the_same_unicode_tables(source: str, name: str, table: str) -> None:
     """The shared cases cannot cover every character."""
     literal = (BROWSER / source).read_text().partition(f"const {name} =")[2].partition(";")[0]
     assert "".join(re.findall('"([^"]*)"', literal)) == table
@@ -79,7 +79,7 @@ VISIBLE = characters_of("600-605 6dd 70f 890-891 8e2 fff9-fffb 110bd 110cd 13430
 """Format characters that are visible or enclose other text."""
 
 
-def test_unassigned_characters_stay_and_separate() -> None:
+def test_unassigned_characters_are_kept_and_separate_words() -> None:
     later = "\U00010efd\ua7cb"
     assert map_assigned("a b", "<{}>".format) == "<a b>"
     assert map_assigned(f"a{later}b{later}", "<{}>".format) == f"<a>{later}<b>{later}<>"

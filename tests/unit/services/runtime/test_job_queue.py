@@ -238,7 +238,7 @@ def test_run_now_skips_the_retry_delay(tmp_path, monkeypatch):
     asyncio.run(scenario())
 
 
-def test_drain_also_completes_requests_made_meanwhile(tmp_path):
+def test_drain_also_completes_requests_made_during_a_run(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
@@ -282,7 +282,7 @@ def test_interrupted_run_is_repeated_after_restart(tmp_path):
     asyncio.run(scenario())
 
 
-def test_request_between_run_and_stop_is_kept(tmp_path):
+def test_request_between_a_run_and_close_is_kept(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()
@@ -328,7 +328,7 @@ def test_quiet_request_right_after_cancel_still_runs(tmp_path):
     asyncio.run(scenario())
 
 
-def test_stop_right_after_run_now_prevents_the_run(tmp_path):
+def test_close_right_after_run_now_prevents_the_run(tmp_path):
     """Otherwise the run would begin after the stop."""
 
     async def scenario():
@@ -390,7 +390,7 @@ def test_awaited_run_starts_after_the_current_run(tmp_path):
     asyncio.run(scenario())
 
 
-def test_stop_ends_the_wait_for_a_run(tmp_path):
+def test_close_ends_the_wait_for_a_run(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()

@@ -34,19 +34,19 @@ def work(priority, clock, rows=3):
         yield row
 
 
-def test_work_is_not_throttled_without_requests(clock):
+def test_background_work_is_not_throttled_without_requests(clock):
     assert list(work(RequestPriority(), clock)) == [0, 1, 2]
     assert clock.naps == 0
 
 
-def test_work_keeps_its_share_under_constant_load(clock):
+def test_background_work_keeps_its_share_under_constant_load(clock):
     priority = RequestPriority()
     priority.begin_request()
     assert list(work(priority, clock)) == [0, 1, 2]
     assert clock.naps == pytest.approx(3 * REST * WORK_S, abs=3 * 2 * NAP_S)
 
 
-def test_work_rests_until_requests_have_ended(clock):
+def test_background_work_rests_until_requests_have_ended(clock):
     priority = RequestPriority()
     priority.begin_request()
     priority.begin_request()

@@ -56,11 +56,11 @@ def test_one_latin1_sentence_is_detected(sentence):
         ("int rent = 500; // 家賃は毎月", "shift-jis"),
     ],
 )
-def test_other_alphabets_are_not_taken_for_latin1(sentence, encoding):
+def test_other_alphabets_are_not_decoded_as_latin1(sentence, encoding):
     assert text_of(sentence.encode(encoding)) == sentence
 
 
-def test_foreign_name_does_not_change_detection():
+def test_foreign_name_does_not_change_the_detected_encoding():
     whole = "A reunião não começou às três horas. O coração da população está em São Paulo. " * 20 + "Malmö"
     assert text_of(whole.encode("cp1252")) == whole
 
@@ -96,7 +96,7 @@ def named_page(charset, encoding, said):
     return page.encode(encoding)
 
 
-def test_log_with_escapes_is_not_japanese():
+def test_log_with_escape_sequences_is_not_decoded_as_japanese():
     log = b"\x1b[1mdone\x1b[0m in 3 s, \x1b$Bx and \xc3\xbc"
     assert text_of(log) == log.decode()
 
@@ -143,7 +143,7 @@ WRONG = ("utf-16", "UTF-16LE", "utf-16be", "unicode", "x-user-defined")
 
 @pytest.mark.parametrize("more", ["", "."], ids=["even", "odd"])
 @pytest.mark.parametrize("name", WRONG)
-def test_declaration_must_be_readable_in_its_encoding(name, more):
+def test_declared_encoding_that_cannot_be_true_is_ignored(name, more):
     said = wrongly_named(name, more)
     assert text_of(said.encode("cp1252")) == said
 
@@ -171,7 +171,7 @@ def test_declaration_must_be_readable_in_its_encoding(name, more):
         "numbers",
     ],
 )
-def test_null_bytes_are_not_text(data):
+def test_data_with_many_null_bytes_is_refused(data):
     assert refused(data) in ("UNSUPPORTED_TYPE", "EMPTY")
 
 
@@ -186,16 +186,16 @@ MARKED = {
 
 
 @pytest.mark.parametrize(("data", "said"), MARKED.values(), ids=MARKED)
-def test_text_with_few_control_characters_is_text(data, said):
+def test_text_with_few_control_characters_is_decoded(data, said):
     assert text_of(data) == said
 
 
-def test_invalid_text_after_bom_is_damaged():
+def test_invalid_text_after_bom_is_refused_as_damaged():
     assert refused(b"\xef\xbb\xbf" + b"\xff\xfa\xfb" * 9) == "DAMAGED"
     assert refused(b"\xff\xfe" + b"\x00\xd8" * 9) == "DAMAGED"
 
 
-def test_long_line_is_complete():
+def test_long_line_is_read_completely():
     line = "word " * 10_000
     assert text_of(line.encode()) == line
     assert text_of(b"# Rent\n" + line.encode(), "a.md").endswith(line)

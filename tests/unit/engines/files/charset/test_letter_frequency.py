@@ -126,13 +126,13 @@ SHORT = [
 
 
 @pytest.mark.parametrize(("language", "encoding"), CASES)
-def test_encoding_is_detected_by_language(language, encoding):
+def test_encoding_is_detected_from_sentences(language, encoding):
     said = TEXTS[language][0].encode(encoding, "ignore").decode(encoding)
     for text in (said, said * 20):
         assert text_of(text.encode(encoding)) == text
 
 
 @pytest.mark.parametrize(("language", "encoding"), SHORT)
-def test_few_words_suffice_for_detection(language, encoding):
+def test_encoding_is_detected_from_a_few_words(language, encoding):
     said = TEXTS[language][0][:20].encode(encoding, "ignore").decode(encoding)
     assert text_of(said.encode(encoding)) == said

@@ -98,7 +98,7 @@ def test_pdf_form_values_follow_printed_text():
     assert text_of(form()) == "Name and town:\nAda Lovelace\nKöln"
 
 
-def test_pptx_slide_is_page_and_title_is_section():
+def test_pptx_slide_becomes_a_page_and_its_title_a_section():
     parsed = read(slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May.")))
     assert [(part.page, part.section) for part in parsed.parts] == [(1, "Rent"), (2, "Deposit")]
     assert parsed.page_count == 2
@@ -139,12 +139,12 @@ def changed_deck():
     return saved(deck)
 
 
-def test_pptx_text_is_as_displayed():
+def test_pptx_text_is_read_as_displayed():
     texts = [(part.page, part.text) for part in read(changed_deck()).parts]
     assert texts == [(1, "With a formula.\n\nSeen."), (2, "Kept for questions.")]
 
 
-def test_odt_headings_lists_blanks_and_tables():
+def test_odt_headings_lists_blanks_and_tables_are_read():
     parsed = read(
         odt(
             '<text:p>Before all.</text:p><text:h text:outline-level="1">Rent</text:h>'
@@ -257,7 +257,7 @@ def test_rtf_escapes_become_characters(written, meant):
     assert text_of(rb"{\rtf1\ansi\ansicpg1252 " + written + b"}").strip() == meant
 
 
-def test_rtf_uses_its_code_page():
+def test_rtf_text_is_decoded_with_its_code_page():
     words = "".join(f"\\'{byte:02x}" for byte in "Договор".encode("cp1251")).encode()
     assert text_of(rb"{\rtf1\ansi\ansicpg1251 " + words + b"}").strip() == "Договор"
 
@@ -300,7 +300,7 @@ MAIN = b"""<!DOCTYPE html><title>Lease</title><h2>Keys of this page</h2><nav>Hom
 <h1>Rent<a href=#rent>&para;</a></h1><p>Monthly.</p></main><footer>Printed in 2020.</footer>"""
 
 
-def test_html_main_element_delimits_sections():
+def test_html_headings_before_main_do_not_name_its_sections():
     """A menu and a help text with their own headings precede the main part."""
     parts = [(part.section, part.text) for part in read(MAIN).parts]
     assert parts == [
@@ -319,7 +319,7 @@ def test_html_invisible_text_is_skipped(unseen):
 @pytest.mark.parametrize(
     "start", ["<p>", "<h1>", "<title>Lease</title><p>", "<meta charset=utf-8><p>", "<div><p>"]
 )
-def test_html_fragment_is_detected_by_name(start):
+def test_html_fragment_is_detected_by_its_file_name(start):
     parsed = read(f"{start}Paid monthly.<script>steal()</script>".encode(), "saved.html")
     assert parsed.mime_type == "text/html"
     assert [part.text for part in parsed.parts] == ["Paid monthly."]
@@ -335,7 +335,7 @@ def test_markdown_headings_become_sections_outside_code():
     assert in_order(parsed.parts[2].text, "Two months.", "#hashtag")
 
 
-def test_markdown_fence_ends_with_same_marker():
+def test_markdown_code_fence_ends_only_with_its_own_marker():
     parsed = read(b"# Rent\n~~~\n```\n# a comment\n~~~\n# Deposit\nTwo months.\n", "notes.md")
     assert [part.section for part in parsed.parts] == ["Rent", "Deposit"]
 
@@ -354,7 +354,7 @@ def test_markdown_closing_marks_of_heading_are_removed(line, section):
     assert read(f"{line}\nPaid.\n".encode(), "notes.md").parts[-1].section == section
 
 
-def test_markdown_fence_ends_with_marker_of_same_length():
+def test_markdown_code_fence_does_not_end_with_a_shorter_marker():
     parsed = read(b"````\n```\n# a comment\n````` \n# Deposit\nTwo months.\n", "notes.md")
     assert [part.section for part in parsed.parts] == [None, "Deposit"]
 
@@ -366,7 +366,7 @@ def test_json_and_code_are_unchanged():
     assert text_of(code.encode(), "rent.py") == code
 
 
-def test_form_feed_is_page_break():
+def test_form_feed_starts_a_new_page():
     parsed = read(b"one\n\f\n\ftwo\fthree\n\f")
     assert [(part.page, part.text.strip()) for part in parsed.parts] == [(1, "one"), (3, "two"), (4, "three")]
 

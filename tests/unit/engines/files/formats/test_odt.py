@@ -53,7 +53,7 @@ def shown(how):
 
 
 @pytest.mark.parametrize("how", SHOWN)
-def test_odt_text_is_as_displayed(how):
+def test_odt_text_is_read_as_displayed(how):
     assert text_of(shown(how)).strip() == SHOWN[how][1]
 
 

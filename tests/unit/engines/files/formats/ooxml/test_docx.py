@@ -18,7 +18,7 @@ from unit.engines.files.sample_files import (
 )
 
 
-def test_docx_headings_become_sections_around_tables():
+def test_docx_headings_become_sections_that_include_tables():
     parsed = read(
         word(
             ("Title", "Lease"),
@@ -200,7 +200,7 @@ def test_docx_hidden_text_is_not_read(how):
 
 
 @pytest.mark.parametrize("how", DOCX_SEEN)
-def test_docx_text_with_toggled_hiding_is_read(how):
+def test_docx_text_that_is_not_hidden_after_all_is_read(how):
     assert in_order(text_of(docx_styled(DOCX_SEEN[how])), "Before.", "WORDS", "After.")
 
 
@@ -215,7 +215,7 @@ def docx_boxed():
     )
 
 
-def test_docx_text_box_gets_own_lines_once():
+def test_docx_text_box_is_read_once_on_its_own_lines():
     assert text_of(docx_boxed()) == "Before.\n\nPaid\nIn a\nbox.\nmonthly.\n\nAfter."
 
 

@@ -65,7 +65,7 @@ def test_level_without_restart_continues():
     ]
 
 
-def test_omitted_level_counts():
+def test_omitted_higher_level_is_counted():
     assert shown(level(0, "%1.", start=4), "%1.%2", at=(1, 1, 0, 1)) == ["4.1", "4.2", "5.", "5.1"]
     assert shown(*DECIMAL, at=(0, 2, 1)) == ["1.", "1.1.1", "1.2"]
 
@@ -86,7 +86,7 @@ SPELLINGS = {
     ("spelling", "number", "said"),
     [(spelling, number, said) for spelling, told in SPELLINGS.items() for number, said in told.items()],
 )
-def test_numbers_use_spelling_of_level(spelling, number, said):
+def test_numbers_use_the_number_format_of_their_level(spelling, number, said):
     assert shown(level(0, "(%1)", spelling, start=number)) == [f"({said})"]
 
 
@@ -111,11 +111,11 @@ def test_level_without_template_has_no_number():
 
 
 @pytest.mark.parametrize("written", ["\uf0b7", "o", "-"])
-def test_any_bullet_becomes_dot(written):
+def test_any_bullet_is_read_as_a_dot(written):
     assert lines(abstract(0, level(0, written, "bullet")) + num(1, 0), *clauses(0)) == ["• x"]
 
 
-def test_picture_bullet_becomes_dot():
+def test_picture_bullet_is_read_as_a_dot():
     picture = level(0, "", "bullet", more='<w:lvlPicBulletId w:val="0"/>')
     assert lines(abstract(0, picture, level(1, "", "bullet")) + num(1, 0), *clauses(0, 1)) == ["• x", "x"]
 
@@ -142,7 +142,7 @@ def test_start_override_applies_once():
     ]
 
 
-def test_list_overrides_levels():
+def test_list_overrides_levels_of_its_definition():
     own = num(2, 0, override(0, level(0, "§ %1")))
     said = [paragraph("x", which, 0) for which in (1, 2, 1)]
     assert lines(abstract(0, "%1.") + num(1, 0) + own, *said) == ["1. x", "§ 2 x", "3. x"]
@@ -217,7 +217,7 @@ def surrounded():
     return with_text(data, RELATIONS, "</Relationships>", f"{related}</Relationships>")
 
 
-def test_headers_notes_and_boxes_count_separately():
+def test_headers_notes_and_boxes_are_numbered_separately():
     said = ["1. Above", "1. x", "1. In a box", "1. Below", "2. y", "2. Under"]
     assert lines_of(surrounded()) == said
 
@@ -294,7 +294,7 @@ def crowd():
     return numbered(kinds, *said, styles=styles)
 
 
-def test_many_lists_are_fast():
+def test_many_lists_are_read_quickly():
     data = crowd()
     start = time.monotonic()
     assert text_of(data).startswith("1. x\n\n1.")
@@ -309,7 +309,7 @@ def linked_crowd():
     return numbered(one + many, *(paragraph("x", n + 1, 0) for n in range(3000)))
 
 
-def test_many_lists_of_one_definition_are_fast():
+def test_many_lists_of_one_definition_are_read_quickly():
     start = time.monotonic()
     assert text_of(linked_crowd()).startswith("2999.1. x\n\n2999.1. x")
     assert time.monotonic() - start < 20

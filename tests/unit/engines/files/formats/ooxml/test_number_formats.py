@@ -278,7 +278,7 @@ def test_dates_follow_the_1904_setting():
 
 
 @pytest.mark.parametrize("code", MONEY)
-def test_money_column_counts_as_numbers(code):
+def test_column_of_amounts_counts_as_numbers(code):
     parts = read(paid_in(code)).parts
     assert len(parts) > 5 and all(part.text.startswith("Article\tPrice\n") for part in parts)
 

@@ -70,7 +70,7 @@ def test_templates_and_macro_files_are_read(ending):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_duplicate_members_are_rewritten_once():
+def test_duplicate_archive_members_are_rewritten_once():
     claimed = b"x" * 2**16
     out = io.BytesIO(strict(plain_files()["docx"]))
     with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:

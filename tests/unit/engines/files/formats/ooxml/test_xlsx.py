@@ -151,7 +151,7 @@ def with_odd_looks():
     return with_members(data, {"xl/styles.xml": odd, "docProps/core.xml": core.replace("20", "the year ")})
 
 
-def test_xlsx_odd_styles_keep_text():
+def test_xlsx_with_invalid_styles_is_read():
     assert text_of(with_odd_looks()) == "The lease ends\t2026-05-01 00:00:00"
 
 
@@ -167,6 +167,6 @@ def with_hidden(state):
 
 
 @pytest.mark.parametrize("state", ["hidden", "veryHidden"])
-def test_xlsx_hidden_rows_but_not_sheets_are_read(state):
+def test_xlsx_hidden_rows_are_read_but_not_hidden_sheets(state):
     assert sections(read(with_hidden(state))) == [("Sheet", "Rent\t500\nHeating\t60")]
     assert sections(read(with_hidden("visible")))[1] == ("Other", "UNSEEN")
