@@ -3,9 +3,9 @@
     python tests/code_lines.py            # server, web and tests of this checkout
     python tests/code_lines.py --by-folder
 
-A line counts if a token of the program touches it. Python files are tokenized; in TypeScript files the comments that
-Babel's parser finds are left out. Generated files do not count. Docstring lines are reported beside the code, so that a smaller
-figure cannot come from documentation that was deleted.
+A line of Python counts if it contains any token except a comment, and is not part of a docstring. A line of TypeScript
+counts if it is not empty without the comments that Babel's parser finds. Generated files do not count.
+The number of docstring lines is reported too, because deleting documentation must not look like deleting code.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Configure pytest: tests marked `soak` run only with SOAK in the environment, and helpers show compared values."""
+"""Configure pytest: run tests marked `soak` only if SOAK is set, and show compared values in helper modules too."""
 
 import asyncio
 import gc
@@ -14,23 +14,23 @@ from structlog.dev import ConsoleRenderer, plain_traceback
 
 pytest.register_assert_rewrite("cli", "faults", "property", "server")
 
-# Waiting threads of numpy spin on cores that other tests need.
+# Idle threads of numpy busy-wait on CPU cores that other tests need.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Tests must not find the models of this machine unless they name them.
+# Prevent tests from using the models in this machine's cache unless they name the model folder.
 os.environ["XDG_CACHE_HOME"] = os.devnull
 
-# No test fetches a model with Maven unless it names a command.
+# Prevent tests from downloading a model with Maven unless they name the Maven command.
 os.environ["VADEMECUM_MVN"] = ""
 
-# Load the system certificates once, because each client would take as long for that as the start of a small server.
+# Load the system certificates only once. Otherwise each client would load them, which takes as long as a server start.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 
-# No deadline for examples, because other tests run at the same time.
+# Set no deadline per example, because parallel tests can slow any example down.
 settings.register_profile("shared machine", deadline=None, max_examples=100 if os.environ.get("SOAK") else 40)
 settings.load_profile("shared machine")
 
-# Log without colors and local variables, which would take a tenth of a second per error.
+# Omit colors and local variables from logged errors: formatting the variables takes a tenth of a second per error.
 plain = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
 structlog.configure(processors=[*structlog.get_config()["processors"][:-1], plain])
 
@@ -54,12 +54,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in deselected]
 
 
-gc.disable()  # collected tests stay in memory anyway
+gc.disable()  # during test collection, which creates many objects and almost no garbage
 
 
 def pytest_collection_finish() -> None:
     gc.enable()
-    gc.freeze()  # exclude thousands of tests and their imports from garbage collection
+    gc.freeze()  # exclude the thousands of tests and imported modules from later garbage collections
 
 
 def pytest_sessionfinish() -> None:

@@ -1,4 +1,4 @@
-"""List and read a folder while a server changes it. Files that disappear meanwhile are left out."""
+"""List and read a folder while a server changes it. Files that disappear during the reading are left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def paths_below(folder: Path) -> list[Path]:
 
 
 def files_below(folder: Path) -> dict[Path, bytes]:
-    """Return the content of each file."""
+    """Map the path of each file below the folder to its content."""
     contents = {}
     for path in paths_below(folder):
         try:

@@ -1,6 +1,6 @@
 """Run the command `vademecum` in processes forked from one that has already imported the program (`preloaded_app`).
 
-Imports take most of the time of a command and of the start of a server.
+Without this, imports would take most of the time of each command and server start.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ def _run_command(
     before_command: Callable[[], None] | None,
 ) -> None:
     """Run the command in the new process."""
-    for number, path in enumerate(streams):  # read-only or write-only, because named pipes are one-way
+    for number, path in enumerate(streams):  # open for reading or for writing only, as named pipes require
         descriptor = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND)
         os.dup2(descriptor, number)
         os.close(descriptor)
-    assert "preloaded_app" in sys.modules, "the preload failed, so each process would import the program"
+    assert "preloaded_app" in sys.modules, (
+        "`preloaded_app` was not preloaded, so each process would import the program"
+    )
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - multiprocessing has replaced it
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
-    importlib.reload(vademecum)  # it changes the environment at import
+    importlib.reload(vademecum)  # its import sets environment variables, which were just cleared
     from vademecum.cli.main import main
 
     if before_command is not None:
@@ -53,8 +55,8 @@ def _run_command(
 class ForkedProcess:
     """A forked process with the interface of subprocess.Popen. Threads may start and poll processes at the same time.
 
-    Python reads an exit status from a pipe once, and the start of any process polls all of them. Two polls at the same
-    time would leave the second one without a status, and its result would be 255.
+    Python can read the exit status of a forked process only once, and starting any process polls all others. If two
+    threads polled at the same time, the second poll would find no status and return 255.
     """
 
     def __init__(self, process: BaseProcess) -> None:
@@ -99,7 +101,7 @@ def fork_command(
 
 
 def start_process(target: Callable[..., None], *arguments: object) -> ForkedProcess:
-    """Call `target` in a process forked from the prepared one."""
+    """Call `target` in a process forked from the one that has imported the program."""
     with PROCESS_LOCK:
         before = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))

@@ -1,9 +1,9 @@
-"""Plant bugs and check that their tests fail. A test that still passes would not detect the bug.
+"""Plant each bug in a copy of the code, and check that its test fails, which proves that the test detects the bug.
 
     python tests/plant.py               # every bug of tests/planted_bugs.toml
     python tests/plant.py ID...         # only these
 
-The bugs are planted in a copy of this checkout (tracked and new files). Each test must pass on the clean copy and fail
+The copy contains the tracked and the new files of this checkout. Each test must pass on the clean copy and fail
 by assertion with the bug; an import or syntax error does not count. Exit with 1 if a bug is not detected.
 """
 
@@ -24,7 +24,7 @@ from time import monotonic
 
 ROOT = Path(__file__).resolve().parent.parent
 BUGS = ROOT / "tests" / "planted_bugs.toml"
-LINKED = (".venv", "node_modules", ".cache")  # ignored by git, and tests only read them
+LINKED = (".venv", "node_modules", ".cache")  # linked into the copy: ignored by git, and tests only read them
 BUILT_APP = "server/vademecum/web"
 TIMEOUT_S = 900
 BY_ASSERTION = re.compile(r"^(AssertionError|assert |Failed: DID NOT RAISE)")
@@ -44,7 +44,7 @@ class Bug:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The number of passed tests and the first line of each failure message."""
+    """The result of a test run: the number of passed tests and the first line of each failure message."""
 
     passed: int
     failures: list[str]
@@ -71,7 +71,7 @@ def copy_checkout(target: Path) -> None:
 def run(command: list[str], copy: Path) -> str:
     """Run a command in the copy and return its output. Raises TimeoutExpired after killing its process group."""
     environment = os.environ | {
-        "PYTHONPATH": f"{copy / 'server'}",  # before the checkout, which the environment imports from
+        "PYTHONPATH": f"{copy / 'server'}",  # import from the copy, not from the checkout that the environment names
         "PYTHONDONTWRITEBYTECODE": "1",
         "HF_HUB_OFFLINE": "1",
     }
@@ -110,7 +110,7 @@ def run_vitest(test: str, copy: Path) -> Outcome:
     report = copy / "report.json"
     report.unlink(missing_ok=True)
     began = monotonic()
-    if path.startswith("tests/e2e/"):  # these tests use the built app
+    if path.startswith("tests/e2e/"):  # these tests use the built app, so build it from the copy
         run(["npm", "run", "--silent", "build"], copy)
     output = run(
         ["npx", "vitest", "run", path, "-t", re.escape(title), "--reporter=json", f"--outputFile={report}"],

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from litestar import Litestar
 
-import forked_command  # noqa: F401 - contains the function that they run
+import forked_command  # noqa: F401 - contains the function that the forked processes run
 import vademecum.cli
 from vademecum import app
 from vademecum.cli.serve.serve import GC_THRESHOLD
 from vademecum.model.schema.collections import Registry
 from vademecum.settings import Settings
 
-# Modules that a server and commands import lazily.
+# Modules that servers and commands import only when they need them.
 LAZY_MODULES = ("anyio._backends._asyncio", "onnxruntime", "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
          "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "vademecum.engines.lance.vector_index",
          "vademecum.engines.lance.chunk_table", "vademecum.engines.onnx.embedder", "vademecum.services.runtime.logging")  # fmt: skip
@@ -26,14 +26,14 @@ for command in pkgutil.walk_packages(vademecum.cli.__path__, "vademecum.cli."):
 for module in LAZY_MODULES:
     importlib.import_module(module)
 sys.modules["vademecum.engines.lance.chunk_table"]._lancedb()
-# LanceDB is only imported here. Each process starts its own LanceDB threads.
+# LanceDB warns about forks, but this process only imports it. Each forked process starts its own LanceDB threads.
 warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
 create_app, DEFAULTS = app.create_app, Settings(data=Path("/nowhere"))
 PREPARED_APP = create_app(DEFAULTS)
 
 
 def reuse_routes(settings: Settings, *, run_llm_jobs: bool = True) -> Litestar:
-    """Return the prepared application with these settings. Creating routes is slow, and they depend only on `body_max`."""
+    """Return the prepared app with these settings. Its routes are reused, because only `body_max` affects them."""
     if settings.body_max != DEFAULTS.body_max:
         return create_app(settings, run_llm_jobs=run_llm_jobs)
     PREPARED_APP._lifespan_managers = [
@@ -43,7 +43,7 @@ def reuse_routes(settings: Settings, *, run_llm_jobs: bool = True) -> Litestar:
 
 
 app.create_app = reuse_routes  # type: ignore[assignment]
-# A garbage collection in a forked process would copy all shared objects.
+# Freeze the objects: a garbage collection in a forked process would copy the memory that it shares with this one.
 gc.collect()
 gc.freeze()
 gc.set_threshold(GC_THRESHOLD, 20, 20)

@@ -1,4 +1,4 @@
-"""Find the regular expressions of the server, and generate hostile texts from the pieces of each."""
+"""Find the regular expressions of the server, and generate hostile texts for each from its parts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import vademecum
 from vademecum.model.secrets.hinted_regex import Pattern
 
 _CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
-_ANCHORED = {"match", "fullmatch"}  # tried only at the start of the text
+_ANCHORED = {"match", "fullmatch"}  # methods that try a match only at the start of the text
 _PIECES_MAX = 14
 _DEFERRED = "vademecum.model.secrets.hinted_regex"  # compiles the patterns that other modules define
 
 
 class Regex:
-    """A regular expression, its location, and whether it is only tried at the start of a text."""
+    """A regular expression, its location, and whether the server tries it only at the start of a text."""
 
     def __init__(self, location: str, pattern: re.Pattern[Any], methods: set[str]) -> None:
         self.location = location
@@ -31,7 +31,7 @@ class Regex:
         self.is_anchored = bool(methods) and methods <= _ANCHORED
 
     def consume(self, text: str) -> None:
-        """Search the whole text."""
+        """Match the whole text, at its start or at every position."""
         subject: Any = text.encode("latin-1", "replace") if isinstance(self.pattern.pattern, bytes) else text
         if self.is_anchored:
             self.pattern.match(subject)
@@ -42,7 +42,7 @@ class Regex:
 
 
 def patterns() -> list[Regex]:
-    """Return each regular expression in `server/vademecum`, from the syntax tree and from the loaded modules.
+    """Return each regular expression in `server/vademecum`, found in the syntax trees and in the loaded modules.
 
     Raises AssertionError for one that a function builds from local names, because the tests could not find it.
     """
@@ -61,7 +61,7 @@ def patterns() -> list[Regex]:
                 source, flags = _evaluate(call, vars(module))
             except NameError:
                 if name == _DEFERRED or call not in in_functions:
-                    continue  # a comprehension: the pattern is a value of the module
+                    continue  # in a comprehension: `_compiled` finds the pattern in the module's values
                 raise AssertionError(f"{name}:{call.lineno}: compile the pattern at module level") from None
             pattern = re.compile(source, flags)
             method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -75,7 +75,7 @@ def _identity(pattern: re.Pattern[Any]) -> tuple[Any, int]:
 
 
 def _compiled(values: dict[str, Any]) -> Iterator[tuple[str, re.Pattern[Any]]]:
-    """Yield the compiled patterns among a module's values, in containers and in slots of objects too."""
+    """Yield the compiled patterns among a module's values, including those in containers and in slots of objects."""
     for key, value in values.items():
         if not key.startswith("__"):
             yield from ((key, pattern) for pattern in _within(value, 3))
@@ -120,7 +120,7 @@ def _evaluate(call: ast.Call, names: dict[str, Any]) -> tuple[Any, int]:
 
 
 def _methods(tree: ast.AST) -> dict[str, set[str]]:
-    """Return the methods that a module calls on each name. A name that is used otherwise has the method ""."""
+    """Map each name to the methods that the module calls on it. Any other use of a name counts as the method ""."""
     methods: dict[str, set[str]] = {}
     callers = set()
     for node in ast.walk(tree):
@@ -135,7 +135,7 @@ def _methods(tree: ast.AST) -> dict[str, set[str]]:
 
 
 def hostile_texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
-    """Yield texts of `length` characters that repeat what the pattern matches and end with a mismatch."""
+    """Yield texts of about `length` characters that repeat a match of a part of the pattern and end with a mismatch."""
     source = pattern.pattern
     tree = _parser.parse(source, pattern.flags)
     pieces = list(dict.fromkeys(piece for piece in _pieces(tree) if piece))[:_PIECES_MAX]
@@ -147,7 +147,7 @@ def hostile_texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
 
 
 def _sample(nodes: Iterable[Any], which: int = 0) -> str:
-    """Return a text that the nodes match: the `which`-th choice of each class and branch, repeats once or as often as needed."""
+    """Return a text that the nodes match: few repeats, and the `which`-th choice of each class and branch."""
     return "".join(_sample_node(kind, value, which) for kind, value in nodes)
 
 
@@ -212,7 +212,7 @@ def _contains(item: Any, char: str) -> bool:
 
 
 def _pieces(nodes: Iterable[Any]) -> Iterator[str]:
-    """Yield a sample of each repeat, of each run of neighbouring nodes, and of the whole; the repeats come first."""
+    """Yield texts that parts of the pattern match: first the repeated parts, then beginnings, ends and the whole."""
     nodes = list(nodes)
     for kind, value in nodes:
         if kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}:
@@ -236,7 +236,7 @@ def _pieces(nodes: Iterable[Any]) -> Iterator[str]:
 
 
 def _starts(nodes: Iterable[Any]) -> Iterator[str]:
-    """Yield a sample of what precedes each repeat, as the start of a text that repeats it."""
+    """Yield, for each repeat, a text that matches the part of the pattern before it."""
     nodes = list(nodes)
     for end, (kind, value) in enumerate(nodes):
         if kind in {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT} and end:

@@ -1,4 +1,4 @@
-"""Waiting until something is so: soon on a quiet machine, late on a busy one, and never where it hangs."""
+"""Wait until a condition is true, for up to `WITHIN_S` seconds, because a busy machine may be slow."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ WITHIN_S = 60.0
 
 
 async def soon(is_so: Callable[[], object]) -> None:
-    """What says whether it is so may have to ask for it first."""
+    """Wait until `is_so`, a function or coroutine function, returns a true value. Raises TimeoutError."""
     async with asyncio.timeout(WITHIN_S):
         while not (await so if isawaitable(so := is_so()) else so):
             await asyncio.sleep(0.01)
 
 
 def soon_outside(is_so: Callable[[], object]) -> None:
-    """The same of another process, where there is no event loop."""
+    """Wait as `soon` does, but block the thread. For tests without an event loop."""
     end = time.monotonic() + WITHIN_S
     while not is_so():
-        assert time.monotonic() < end, "it does not come to that"
+        assert time.monotonic() < end, f"the condition was still false after {WITHIN_S} s"
         time.sleep(0.01)

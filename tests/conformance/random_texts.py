@@ -1,6 +1,9 @@
-"""Compare Python and TypeScript on random texts, searches and scores. Run by hand: `PYTHONPATH=server .venv/bin/python
-tests/conformance/random_texts.py [first seed [number of seeds [texts per seed]]]`. The first seed also tests every
-character. Add each difference as a case to the JSON files in this folder.
+"""Compare the results of Python and TypeScript for random texts, searches and scores. Run it by hand:
+
+    PYTHONPATH=server .venv/bin/python tests/conformance/random_texts.py [FIRST_SEED [SEEDS [TEXTS_PER_SEED]]]
+
+The run of the first seed includes the texts of `every_character`. If a run finds a difference, add it as a case to the
+JSON files in this folder.
 """
 
 import json
@@ -39,13 +42,13 @@ def character(chance: random.Random) -> str:
 
 
 def made(chance: random.Random, length: int) -> str:
-    """Return a random text in which adjacent surrogates are joined to characters, as in JSON."""
+    """Return a random text. Adjacent surrogates that form a pair become one character, as when JSON is parsed."""
     pieces = (character(chance) * chance.choice([1] * 9 + [40]) for _ in range(length))
     return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def every_character() -> list[str]:
-    """Return texts with the characters of all used planes, each between characters that combine, 200 per text."""
+    """Return texts with the characters of all used planes, 200 per text, each beside characters that combine with it."""
     codes = [*range(0xD800), *range(0xE000, 0x20400), *range(0x2F700, 0x32400), *range(0xE0000, 0xE0200)]
     points = [chr(code) for code in codes if not 0x3400 <= code < 0xD000 or code % 16 == 0]
     return [
@@ -75,7 +78,7 @@ def cases(texts: list[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def searches(chance: random.Random, texts: list[str]) -> list[dict[str, Any]]:
-    """Return documents of a few texts, so that some repeat, and queries built from these texts."""
+    """Return search cases: documents made from a few texts, so that texts repeat, and a query made from these texts."""
     found = []
     for number in range(len(texts) // 10):
         pool = [respelt(chance, text) for text in chance.sample(texts, 6) for _ in range(3)]
@@ -97,15 +100,17 @@ def searches(chance: random.Random, texts: list[str]) -> list[dict[str, Any]]:
 
 
 def vector(chance: random.Random) -> list[int]:
-    """Of length 1 or 2: its cosines are exact, so that many tie, and on every machine. (Numpy adds in float32: of equal
-    cosines whose seventh digit is a five it may round one up and one down.)"""
+    """Return a vector of length 1 or 2, because all cosines between such vectors are exact.
+
+    Equal cosines then stay equal on every machine, although numpy adds in float32.
+    """
     corner = [chance.choice([-1, 1]) for _ in range(4)]
     axis = chance.sample([chance.choice([-2, -1, 1, 2]), 0, 0, 0], 4)
     return chance.choice([corner, axis])
 
 
 def respelt(chance: random.Random, text: str) -> str:
-    """Return a variant of the text: the same, in capitals, decomposed, or with other whitespace."""
+    """Return the text with a random change, or none, of its letter case or Unicode form, and of its spaces."""
     change = chance.choice([str, str.upper, str.lower, lambda text: unicodedata.normalize("NFD", text)])
     return change(text).replace(" ", chance.choice([" ", "  ", "\u2003", "\n"]))
 

@@ -27,7 +27,8 @@ async function expectWaits(name: string, content: string): Promise<void> {
   expect(await device.composer.isVisible()).toBe(true);
 }
 
-test("a file waits for the server if the parser worker cannot be loaded", () => expectWaits("letter.txt", TEXT));
+test("a file waits for the server if the parser worker cannot be loaded", () =>
+  expectWaits("letter.txt", TEXT));
 
 test("a file waits for the server if its parser cannot be loaded", async () => {
   await device.reopen(); // a module that failed to load fails until the page is reloaded

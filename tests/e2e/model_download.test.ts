@@ -139,7 +139,7 @@ test("a completely downloaded model evicts the unused one", async () => {
 
   expect((await open(page, model, PIECE)).error).toBe("stopped");
   expect((await open(page)).error).toBe(null);
-  expect(await cachedModels(page), "a tab still uses the old model").toEqual([before.hash, model.hash].sort());
+  expect(await cachedModels(page), "a tab uses the old model").toEqual([before.hash, model.hash].sort());
 
   await old.close();
   await eventually("the lock of the old model is released", () =>

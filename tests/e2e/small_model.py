@@ -1,5 +1,8 @@
-"""Puts random models into a folder: with `--smallest` one of 200 kB, which every page has at once; else that as the one
-that was used before, and one of 4 MB, quickly downloaded and in more than one piece."""
+"""Write models with random weights into a folder: `python small_model.py FOLDER [--smallest]`.
+
+With `--smallest`, write one model of 200 kB, which pages load at once. Otherwise write a model of 4 MB, which is
+downloaded quickly but in several pieces, and a model of 200 kB named "before", which stands for an earlier model.
+"""
 
 from __future__ import annotations
 

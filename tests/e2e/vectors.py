@@ -1,5 +1,7 @@
-"""What the server's engine makes of tests/conformance/texts.json: {"name": {"ids", "count", "vector"}} on standard output,
-of every so manieth text the vector."""
+"""Print the results of the server's embedder for tests/conformance/texts.json: `python vectors.py MODEL_FOLDER EVERY`.
+
+The output is JSON: {case name: {"ids", "count", "vector"}}. Only each `EVERY`-th case has a vector.
+"""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ from typing import Any
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[1] / ".cache" / "library"
-DOCUMENT_MAX = 10 * 2**20  # bytes; a larger document is rejected
+DOCUMENT_MAX = 10 * 2**20  # in bytes; larger documents are rejected
 
 Json = dict[str, Any]
 
 
 class NotFetched(Exception):
-    """A document could not be fetched. The text says what to do."""
+    """A document could not be fetched. The message says what the user can do."""
 
 
 def sources() -> list[Json]:
@@ -41,7 +41,7 @@ def documents_folder(cache: Path = CACHE) -> Path:
 
 
 def missing(cache: Path = CACHE) -> list[str]:
-    """Return the names of documents that are missing or have other content."""
+    """Return the names of documents that are missing or do not have the SHA-256 of sources.json."""
     folder = documents_folder(cache)
     documents = (document for source in sources() for document in source["documents"])
     return [d["name"] for d in documents if not _has_digest(folder / d["name"], d["sha256"])]
@@ -114,7 +114,7 @@ def _member(opened: tarfile.TarFile, path: str) -> bytes:
         member = opened.getmember(path)
     except KeyError:
         raise NotFetched(f"{opened.name} contains no {path}.") from None
-    if not member.isreg() or member.size > DOCUMENT_MAX:  # no links, no devices
+    if not member.isreg() or member.size > DOCUMENT_MAX:  # isreg() excludes links and devices
         raise NotFetched(f"{path} in {opened.name} is not a file of at most {DOCUMENT_MAX} bytes.")
     file = opened.extractfile(member)
     assert file is not None
@@ -134,7 +134,7 @@ def _has_digest(path: Path, sha256: str) -> bool:
 
 
 def _delete_unlisted(folder: Path) -> None:
-    """Delete documents of an older sources.json, which would be imported too and could answer questions."""
+    """Delete documents that only an older sources.json lists, because the test would import them too."""
     listed = {d["name"] for source in sources() for d in source["documents"]}
     for path in [path for path in folder.iterdir() if path.name not in listed]:
         path.unlink()

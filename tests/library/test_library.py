@@ -22,9 +22,9 @@ from library.fetch import NotFetched, fetch, missing, sources, unpack
 SOAK = bool(os.environ.get("SOAK"))
 VADEMECUM = Path(sys.executable).with_name("vademecum")
 USER_OPTIONS = ("--user", "reader@example.org", "--session", "library")
-# `asked`: answered within the first three results. `hard`: worded so differently from the text that words mislead.
+# The answers to `asked` must be among the first three results. Questions of `hard` use other words than the documents.
 QUESTIONS = json.loads(Path(__file__).with_name("questions.json").read_text("utf-8"))
-# These documents have two thirds of the library's passages and take two thirds of the embedding time.
+# Only the soak run includes these documents, which take two thirds of the embedding time.
 LONG = (
     "Apache-2.0.txt",
     "CC-BY-SA-4.0.txt",
@@ -39,9 +39,9 @@ LONG = (
 )
 LIBRARY = [d["name"] for s in sources() for d in s["documents"] if SOAK or d["name"] not in LONG]
 ASKED, HARD = ([q for q in QUESTIONS[kind] if q["document"] in LIBRARY] for kind in ("asked", "hard"))
-TOP = 3  # results that a user reads before rephrasing the question
-SEARCH_WAIT_S = "120"  # wait for the whole index, on a busy machine too
-DEPTH = 20  # results that a prompt may use
+TOP = 3  # number of results that a user reads before rephrasing the question
+SEARCH_WAIT_S = "120"  # long enough to index the whole library on a busy machine
+DEPTH = 20  # number of results that a prompt may use
 
 
 def vademecum(data: Path, *arguments: str):
@@ -83,7 +83,7 @@ def data(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(data):
-    """Return the search result of each question. A server avoids loading model and index for every command."""
+    """Map each question to its search result. One server answers all, so model and index are loaded only once."""
     questions = [q["question"] for q in (*ASKED, *HARD)]
     home = home_of(data)
     with home.serving():
@@ -91,7 +91,7 @@ def results(data):
 
 
 def is_answer(result, question) -> bool:
-    """Return True if the passage is from the right document and page or, without pages, contains the phrase."""
+    """Return whether the passage is in the expected document, and on the expected page or else with the phrase."""
     if result["filename"] != question["document"]:
         return False
     if "page" in question:
@@ -105,7 +105,7 @@ def rank_of(results, question) -> int | None:
 
 
 def describe(results, question) -> str:
-    """Return the question, the rank of its answer and the first passages, for a failure message."""
+    """Return a failure message with the question, the rank of its answer, and the first passages."""
     passages = results[question["question"]]["results"][:5]
     lines = [f"{p['filename']} p. {p['page']}: {' '.join(p['text'].split())[:150]}" for p in passages]
     return "\n".join([question["question"], f"rank {rank_of(results, question)}", *lines])

@@ -1,4 +1,4 @@
-"""Random actions of people on their memory, by HTTP or push, each recorded in the expected memory (`Books`)."""
+"""Random changes of a person's memory by HTTP or push. Each is recorded in the expected memory (`Books`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def made(books: Books, path: str, **body: Any) -> Json:
 
 
 async def pushed(books: Books, collection: str, row: Json, assumed: Json | None = None) -> None:
-    """Push a row. A new row gets a creation time after the last "forget everything"."""
+    """Push a row. A new row gets a creation time after any "forget everything", so that the server accepts it."""
     sent = row if assumed else {**row, "createdAt": make.NEW, "updatedAt": make.NEW}
     assert await books.person.push(collection, sent, assumed=assumed) == []
 
@@ -46,7 +46,10 @@ async def furnish(h: House, number: int, model: Model) -> Books:
 
 
 async def begin(books: Books, rng: Random, model: Model) -> None:
-    """Create five projects, sessions inside and outside of projects, and rows of each kind. All people share the IDs."""
+    """Create five projects, sessions inside and outside of projects, and rows of each kind.
+
+    Rows that are pushed get the same IDs for every person.
+    """
     while len(books.projects) < PROJECTS:
         project = (await made(books, "projects", name=f"Project {len(books.projects)}"))["id"]
         books.projects.append(project)
@@ -93,14 +96,17 @@ async def move(books: Books, rng: Random, model: Model) -> None:
 
 
 async def talk(books: Books, rng: Random, model: Model) -> None:
-    """Add a turn to a session that is below its limit of extracted memories; beyond it, nothing would be extracted."""
+    """Add a turn to a session in which the server may still extract memories, which are limited per session."""
     open_ones = [session for session in books.sessions if books.turns[session] < SESSION_MEMORIES_MAX]
     if open_ones:
         await keep_turn(books, rng, rng.choice(open_ones), model)
 
 
 async def keep_turn(books: Books, rng: Random, session: str, model: Model) -> None:
-    """Store a turn and script its extraction. Extracted rows have own canaries and stay in the current scope."""
+    """Store a turn and script the model's extraction of a memory and an entity, each with its own canary.
+
+    Extracted rows stay in the scope that the session has now, even if the session moves.
+    """
     canary, memory, entity = books.canary(), books.canary(), books.canary()
     books.turns[session] += 1
     home = books.sessions[session]
@@ -123,7 +129,7 @@ async def keep_turn(books: Books, rng: Random, session: str, model: Model) -> No
 
 
 async def heard_by_the_model(books: Books) -> None:
-    """Record the IDs of the rows that were extracted."""
+    """Record the IDs of the extracted rows. Fails if an expected row was not extracted."""
     for collection in ("memories", "entities"):
         unnamed = {canary: entry for canary, entry in books.of(collection).items() if not entry.id}
         if not unnamed:
@@ -131,7 +137,7 @@ async def heard_by_the_model(books: Books) -> None:
         for row in (await books.person.live(collection)).values():
             for canary in canaries_in(row[FIELD[collection]]) & unnamed.keys():
                 unnamed[canary].id = row["id"]
-        assert all(entry.id for entry in unnamed.values()), "the model was heard and nothing was kept"
+        assert all(entry.id for entry in unnamed.values()), "an expected row was not extracted"
 
 
 async def remember(books: Books, rng: Random, model: Model) -> None:
@@ -173,7 +179,7 @@ async def find_entity(books: Books, rng: Random, model: Model) -> None:
 
 
 async def act(books: Books, rng: Random, model: Model) -> None:
-    """Record an agent's action in the folder that the project is named after; its session id is the same canary."""
+    """Send an agent event from a folder of the project. Its text and its agent session id contain the canary."""
     canary, project = books.canary(), rng.choice(books.projects)
     name = (await books.person.live("projects"))[project]["name"]
     said = {"kind": rng.choice(ACTS), "session": canary, "at": now_iso()}
@@ -205,7 +211,7 @@ async def delete_act(books: Books, rng: Random, model: Model) -> None:
 
 
 async def connect(books: Books, rng: Random, model: Model) -> None:
-    """Link two entities. A device may also link entities of two projects; neither project may see this relationship."""
+    """Link two entities. If they are of different projects, push the relationship: neither project may see it."""
     known = [entry for entry in books.of("entities").values() if entry.id]
     if len(known) < 2:
         return
@@ -277,7 +283,7 @@ async def forget_everything(books: Books, rng: Random, model: Model) -> None:
     await begin(books, rng, model)
 
 
-# Each action with its frequency in a hundred steps.
+# The weight of each action in the random choice of a step.
 STEPS: dict[Step, float] = {
     open_session: 8,
     move: 20,

@@ -1,5 +1,7 @@
-"""Try all ways to change or delete a memory row by its ID, from each scope that does not include the row. The server
-must answer as if the row did not exist, and keep it."""
+"""Try all ways to change or delete a memory row by its ID, from each scope that does not include the row.
+
+The server must answer as if the row did not exist, and must not change it.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ WAYS: dict[str, list[tuple[str, str, Json | None]]] = {  # kind -> (method, path
 
 
 class Tampered(AssertionError):
-    """A row was changed from a scope that does not include it."""
+    """A request from a scope that does not include a row may have changed the row."""
 
 
 async def tamper_everywhere(books: Books) -> int:
-    """Return the number of attempts. Raises Tampered, after dropping the row that may be deleted from the books."""
+    """Try everything and return the number of attempts. Raises Tampered if the server does not refuse one."""
     tried = 0
     for kind, ways in WAYS.items():
         for canary, entry in books.of(kind).items():
@@ -51,7 +53,7 @@ async def _tamper(
 
 
 async def _connect_everywhere(books: Books) -> int:
-    """Try to link and unlink two entities of which the scope does not include one or both."""
+    """Try to link and unlink pairs of entities from each scope that does not include both."""
     known = list({entry.project: entry for entry in books.of("entities").values()}.values())
     tried = 0
     for one in known:
@@ -71,7 +73,7 @@ async def _connect_everywhere(books: Books) -> int:
 
 
 async def _take_along(books: Books) -> int:
-    """Undo and delete memories that claim to supersede one of another project: the other memory must stay."""
+    """Undo and delete memories that claim to supersede a memory of another project. That older memory must stay."""
     known, tried = books.of("memories"), 0
     for canary, entry in known.items():
         older = books.said.get(entry.older)
@@ -87,15 +89,15 @@ async def _take_along(books: Books) -> int:
             scope = {"project": entry.project}
             answer = await books.person.call(method, path.format(id=entry.id), params=scope)
             if method == "POST" and answer.status_code != 409:
-                raise Tampered(f"undone: {answer.text}")
+                raise Tampered(f"the undo of {entry} was not refused: {answer.text}")
         books.drop([canary])
         if older.id not in await books.person.live("memories"):
-            raise Tampered(f"{older} went with {entry}")
+            raise Tampered(f"{older} was deleted with {entry}")
     return tried
 
 
 async def _repeat(books: Books) -> int:
-    """Repeat a memory's text in another project: the server must store it as a new memory there."""
+    """Store a memory's text again in another project. The server must create a new memory there."""
     live, tried = await books.person.live("memories"), 0
     for entry in books.of("memories").values():
         for project in books.projects[:2]:
@@ -106,7 +108,7 @@ async def _repeat(books: Books) -> int:
             answer = await books.person.call("POST", "/v1/memories", json=said)
             kept = answer.json()
             if answer.status_code != 201 or kept["memory"]["projectId"] != project:
-                raise Tampered(f"{entry} is said in {project}: {answer.text}")
+                raise Tampered(f"the text of {entry} became no new memory in {project}: {answer.text}")
             scope = {"project": project}
             await books.person.call("DELETE", f"/v1/memories/{kept['memory']['id']}", params=scope)
     return tried

@@ -1,4 +1,4 @@
-"""Read memory in every way from every scope: each answer contains the canaries that the books expect, and no others."""
+"""Read memory in every way from every scope, and check that each answer contains exactly the expected canaries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from property.expected_memory import Books, Home, canaries_in
 from property.sync_wire import COLLECTIONS
 
 MEMORY = ("episodes", "memories", "entities", "summaries")
-SAMPLE = 1  # rows of each kind that each scope reads by ID
-SESSIONS = 2  # sessions that are read by ID
+SAMPLE = 1  # number of rows of each kind to read by ID from each scope
+SESSIONS = 2  # number of sessions to read by ID, times `sample`
 Scope = dict[str, str]
 
 
 class Reader:
-    """Read as one person. `sample`: number of rows of each kind to read by ID. `seen`: number of canaries that each
-    way to read returned."""
+    """Read as one person.
+
+    `sample`: the number of rows of each kind to read by ID.
+    `seen`: maps the name of each way to read to the number of canaries that it has returned.
+    """
 
     def __init__(self, books: Books, rng: Random, sample: int) -> None:
         self.books = books
@@ -33,7 +36,7 @@ class Reader:
         return answer.status_code, canaries_in(answer.text)
 
     async def shows(self, way: str, expected: set[str], path: str, scope: Scope | None = None) -> None:
-        """Check that the answer contains exactly these canaries."""
+        """Check that the answer to a GET of this path contains exactly the expected canaries."""
         _, told = await self.ask("GET", path, params={"limit": 1000, **(scope or {})})
         self.check(way, told, expected)
 
@@ -42,7 +45,7 @@ class Reader:
         self.seen[way] += len(told)
 
     async def scope(self, scope: Scope, homes: list[Home]) -> None:
-        """Read in all ways that take a scope. `homes`: the partitions that the scope includes."""
+        """Read in all ways that take a scope, except those of agents. `homes`: the partitions in the scope."""
         there = {kind: self.within(homes, kind) for kind in (*MEMORY, "relationships")}
         await self.shows("turns", there["episodes"], "/v1/episodes", scope)
         await self.shows("entities of a type", there["entities"], "/v1/entities/by-type/person", scope)
@@ -81,7 +84,7 @@ class Reader:
                     self.check(f"{kind} by id{way}", told, shown if status == 200 else set())
 
     def history(self, canary: str, there: set[str]) -> set[str]:
-        """Return the memory and the ones that it superseded, back to the first outside the scope."""
+        """Return the expected history: the memory and its predecessors, up to the first one outside the scope."""
         known, found = self.books.of("memories"), set[str]()
         while canary in there and canary not in found:
             found.add(canary)
@@ -89,7 +92,7 @@ class Reader:
         return found
 
     async def agents(self, scope: Scope, homes: list[Home]) -> None:
-        """Read in all ways of an agent, which has no chat session. `homes`: the projects that it sees."""
+        """Read in all ways that agents use. `homes`: the partitions in the scope."""
         done, known = self.within(homes, "observations"), self.within(homes, "memories")
         said = {"project": None if scope["project"] == "*" else scope["project"]}
         await self.shows("observations", done, "/v1/observations", scope)
@@ -104,7 +107,7 @@ class Reader:
         _, told = await self.ask("POST", "/v1/observations/read", json={"ids": ids, **said})
         self.check("observations by id", told, done)
         _, told = await self.ask("GET", "/v1/agents/context", params={"tokens": 20_000, **scope})
-        self.check("what an agent is told", told, done | known)
+        self.check("context of agents", told, done | known)
         told_of = (await self.books.person.call("GET", "/v1/agents/projects", params=scope)).json()[
             "projects"
         ]
@@ -123,7 +126,7 @@ class Reader:
     async def tools(
         self, said: dict[str, str | None], ids: list[str], done: set[str], known: set[str]
     ) -> None:
-        """Read the same through the tools of the Model Context Protocol."""
+        """Read through the MCP tools, whose answers must contain the same canaries as the HTTP routes."""
         asked = {"query": "mended likes tea was heard", "limit": 100}
         for name, given, expected in (
             ("search", asked, done | known),
@@ -139,7 +142,7 @@ class Reader:
             self.check(f"the tool {name}", told, expected)
 
     async def session(self, session: str) -> None:
-        """Read in all ways that take one session."""
+        """Read in all ways that are specific to one session."""
         books, home = self.books, self.books.sessions[session]
         for kind in ("episodes", "summaries"):
             sung = books.sung_in(session, kind)
@@ -150,7 +153,7 @@ class Reader:
         asked = {"query": "What is the garden canary?", "sessionId": session}
         _, told = await self.ask("POST", "/v1/context", json=asked)
         mine = {canary for kind in MEMORY for canary in books.within(home, kind)}
-        # Recalled text includes the title of its session.
+        # The prompt context also contains facts, and with each recalled text the title of its session.
         mine |= books.within(home, "sessions") | books.of("facts").keys()
         assert told <= mine, [(canary, books.said.get(canary)) for canary in told - mine]
         self.seen["context"] += len(told)
@@ -169,7 +172,7 @@ class Reader:
         self.seen["overview"] += len(told)
 
     async def account(self) -> None:
-        """Check that reads across all projects return only rows of this person."""
+        """Check that the reads without a scope return exactly the rows of this person."""
         books = self.books
         await self.shows("sessions", set(books.of("sessions")), "/v1/sessions")
         for name in COLLECTIONS:
@@ -178,7 +181,7 @@ class Reader:
                 "pull", canaries_in(str([row for row in rows if not row["_deleted"]])), set(books.of(name))
             )
             buried = canaries_in(str([row for row in rows if row["_deleted"]]))
-            assert not buried, f"tombstones of {name} say something"
+            assert not buried, f"tombstones of {name} contain text"
         stats = (await books.person.call("GET", "/v1/memories/stats")).json()
         assert stats["total"] == len(books.of("memories"))
         answer = await books.person.call("GET", "/v1/jobs?limit=1000")
@@ -192,7 +195,7 @@ class Reader:
 
 
 async def read_everywhere(books: Books, rng: Random, sample: int = SAMPLE) -> Counter[str]:
-    """Read in all ways from all scopes. Return how many canaries each way to read returned."""
+    """Read in all ways from all scopes. Map the name of each way to the number of canaries that it returned."""
     reader = Reader(books, rng, sample)
     homes: list[Home] = [*books.projects, None]
     for home in homes:

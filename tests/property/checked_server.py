@@ -9,7 +9,7 @@ from property.sync_wire import COLLECTIONS, epoch, epoch_of, page, send
 
 
 class Checked:
-    """One user's store, on the server and in the model."""
+    """One user's rows on the server and in the reference model, with the checks that both agree."""
 
     def __init__(self, served, person, limits) -> None:
         self.served = served
@@ -18,8 +18,8 @@ class Checked:
         self.steps = 0
         self.top = 0  # the highest seq seen
         self.lwt = dict.fromkeys(COLLECTIONS, 0)
-        self.seen = {}  # key -> the server's row as last pulled
-        self.history = {}  # key -> the last states of this row on a device or on the server
+        self.seen = {}  # key -> the row as last pulled from the server
+        self.history = {}  # key -> the newest distinct states of this row
 
     def push(self, collection, batch):
         wanted = self.model.push(collection, copy.deepcopy(batch))
@@ -38,16 +38,16 @@ class Checked:
             return
         assert mark["message"] and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", mark["at"])
         got = {name: mark[name] for name in mark if name not in ("message", "at")}
-        if want.get("base") == "?":  # a row that got its seq in the same push
+        if want.get("base") == "?":  # the row got its seq in this push, so the model does not know the number
             stamp, _, seq = got.pop("base").partition(":")
             assert stamp == self.model.epoch and int(seq) > self.top
             want = {"code": want["code"]}
         assert got == want
 
     def settle(self):
-        """Check after a step that the expected rows have the expected content and a new seq above all others.
+        """Check that the rows changed by the last step have the expected content and a seq above all earlier ones.
 
-        Collections that should not have changed are checked only every tenth step, from their last checkpoint.
+        The collections that the step should not have changed are pulled only at every tenth step.
         """
         self.steps += 1
         every = self.steps % 10 == 0
@@ -69,7 +69,7 @@ class Checked:
             self.pull_all()
 
     async def _news(self, names):
-        """Return key -> (seq, row) of all new rows of these collections, pulling one row per page."""
+        """Map the key of each new row to its seq and the row. Each pull returns one row, so that its seq is known."""
         found = {}
         for collection in names:
             lwt = self.lwt[collection]
@@ -84,7 +84,7 @@ class Checked:
         return found
 
     def pull_all(self):
-        """Check that a pull from zero returns the model's visible rows in seq order, and tombstones without text."""
+        """Check that a pull from zero returns the model's rows in seq order, and tombstones without text."""
         live_documents = 0
         for collection in COLLECTIONS:
             rows = self.served.ask(page(self.person, collection))["documents"]
@@ -104,7 +104,7 @@ class Checked:
             device.lwt[collection] = got["checkpoint"]["lwt"]
             assert len(got["documents"]) <= limit
             assert (device.lwt[collection] > lwt) is bool(got["documents"])
-            if len(got["documents"]) < limit:  # the last page: no row may be missing now
+            if len(got["documents"]) < limit:  # after the last page, no row may be missing
                 assert device.mirror[collection] == self.model.pulled(collection)
                 return
 

@@ -1,5 +1,7 @@
-"""A test's record (`Books`) of one person's memory. Each text has its own canary, and the books state the scope of its
-row by the rules of the contract, independently of the server."""
+"""The expected memory of one person (`Books`). Each row has its own canary in its text.
+
+The books derive the scope of each row from the rules of the contract, independently of the server.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ Home = str | None  # a project's id, or None for rows outside of projects
 
 @dataclass
 class Entry:
-    """A row. `session`: the session of a turn or summary, which move with it. `project`: the project of any other row.
-    `older`: the canary of the memory that this one claims to supersede."""
+    """An expected row.
+
+    `session`: the session of a turn or of a session's summary, whose project is the project of the session.
+    `project`: the project of any other row. `older`: the canary of the memory that this one claims to supersede.
+    """
 
     collection: str
     id: str
@@ -29,14 +34,18 @@ class Entry:
 
 @dataclass
 class Books:
-    """`turns`: session -> count. `sessions`: session -> project. `projects`: undeleted ids. `said`: canary -> row."""
+    """The expected rows of a person.
+
+    `projects`: the ids of the projects that are not deleted. `sessions`: maps each session to its project.
+    `turns`: maps each session to its number of turns. `said`: maps the canary of each row to the row.
+    """
 
     person: Person
     number: int
     count: int = 0
     projects: list[str] = field(default_factory=list)
     sessions: dict[str, Home] = field(default_factory=dict)
-    external: dict[str, str] = field(default_factory=dict)  # session -> its external id
+    external: dict[str, str] = field(default_factory=dict)  # maps each session to its external id
     said: dict[str, Entry] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)
 
@@ -58,7 +67,7 @@ class Books:
         return {canary for canary, entry in self.of(*collections).items() if entry.session == session}
 
     def drop(self, canaries: Iterable[str]) -> None:
-        """Remove these rows, and the relationships of removed entities."""
+        """Remove the rows of these canaries, and the relationships of the removed entities."""
         gone = {self.said.pop(canary).id for canary in set(canaries)}
         for canary, entry in self.of("relationships").items():
             if entry.ends is not None and gone & set(entry.ends):

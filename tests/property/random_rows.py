@@ -1,4 +1,4 @@
-"""Random rows as devices write them. They share few IDs, so that writes conflict, and include values to be refused."""
+"""Random rows as devices write them. Few IDs are used, so that writes conflict, and some values must be refused."""
 
 import random
 
@@ -21,14 +21,14 @@ IDS = {
 ABSENT = object()  # the edit removes the field
 TEXT = object()  # the edit sets a new unique text
 TOGGLE = object()  # the edit adds or removes a session id
-CHANGES = {  # values that an edit may set, including ones that the server must refuse
+CHANGES = {  # the values that an edit may set, some of which the server must refuse
     "documents": {
         "activeSessions": [TOGGLE],
         "accessCount": [0, 5],
         "filename": [TEXT],
         "size": [1, 2, 3, 1000, -1],
         "contentHash": ["1" * 64, "2" * 64],
-        "status": ["ready", "failed"],  # the server may complete `pending` ones at any time
+        "status": ["ready", "failed"],  # without `pending`, because the server may complete such documents at any time
         "statusDetail": [ABSENT, TEXT],
         "pageCount": [ABSENT, 1, 2],
         "lastAccessedAt": [make.day(n) for n in range(1, 9)],
@@ -79,7 +79,7 @@ CHANGES = {  # values that an edit may set, including ones that the server must 
 
 
 class Chance:
-    """The random choices of one step, all from one seed."""
+    """The random choices of one step, all derived from the seed of the step."""
 
     def __init__(self, seed) -> None:
         self.random = random.Random(seed)
@@ -99,7 +99,7 @@ class Chance:
 
 
 class Maker:
-    """Create rows of one user. It reads the model, to create rows that agree with the model and rows that do not."""
+    """Create rows of one user. It reads the reference model, to make some rows fit the stored ones and others not."""
 
     def __init__(self, model) -> None:
         self.model = model
@@ -158,14 +158,14 @@ class Maker:
         return row
 
     def _toggled(self, row, name, session):
-        """Return the fields that a borrow (which raises the access count) or a return changes."""
+        """Return the changed fields after the session is removed from the list or added, which raises `accessCount`."""
         if session in row[name]:
             return {name: [i for i in row[name] if i != session]}
         counted = {"accessCount": row["accessCount"] + 1} if "accessCount" in row else {}
         return {name: [*row[name], session], **counted}
 
     def any_pair(self, chance, key, earlier):
-        """Return a row and its assumed state, of any age, with correct or wrong error marks."""
+        """Return a row to push and its assumed state. Both may be outdated or have correct or wrong error marks."""
         held = self.model.rows.get(key)
         stored = [] if held is None else [held.row]
         states = [*stored, *earlier]
@@ -189,7 +189,7 @@ class Maker:
 
 
 def canaries(user_id):
-    """Return a row of each collection for another user, with IDs that the first user has too."""
+    """Return a row of each collection for the second user. The first user's rows use the same IDs."""
     return {
         "documents": make.document(user_id, "d1", filename="canary"),
         "vectorEmbeddings": make.block("d1", 0, "canary"),

@@ -1,7 +1,7 @@
-"""A reference model of a server's rows and answers, from sections 3 to 6 of the design alone: a dict of rows, and slow.
+"""A simple, slow model of the server's rows and answers, written only from sections 3 to 6 of the design.
 
-It shares no code with the server. Where the server optimizes (heads, drafts, groups, prefetching), the model walks all
-rows. It does not predict `seq` numbers: it names the rows that get one (`touched`), and the test enters the number.
+It shares no code with the server. Where the server optimizes (heads, drafts, groups, prefetching), the model iterates
+over all rows. It does not predict `seq` numbers: `touched` names the rows that get one, and the test enters the number.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Model:
     epoch: str
     limits: Limits
     rows: dict[Key, Held] = field(default_factory=dict)
-    touched: set[Key] = field(default_factory=set)  # rows that get a seq in the current step
+    touched: set[Key] = field(default_factory=set)  # the rows that get a seq in the current step
     forgotten_at: str = ""
 
     # -- visible state -----------------------------------------------------------------------------------------
@@ -96,7 +96,10 @@ class Model:
     # -- operations --------------------------------------------------------------------------------------------
 
     def push(self, collection: str, batch: list[tuple[Row, Row | None]]) -> list[Row]:
-        """Return the answer. A refusal's mark is `{code, base?}`; base is "?" if the seq is of the same batch."""
+        """Apply a batch and return the expected answer.
+
+    The error mark of a refused row has a `code` and perhaps a `base`, which is "?" if this batch assigned its seq.
+    """
         for new, _ in batch:
             if new["_deleted"]:
                 self.delete((collection, new["id"]), new)
@@ -157,7 +160,7 @@ class Model:
         base = assumed.get("syncError", {}).get("base")
         if base is not None and base == self.base(held):
             return True
-        if held.dead:  # the device that deleted a row may still hold its tombstone with the content
+        if held.dead:  # the device that deleted the row may assume a tombstone with the old content
             return assumed["_deleted"] and blank(collection, assumed) == held.row
         return unmarked(assumed) == held.row
 
@@ -211,7 +214,7 @@ class Model:
         return None
 
     def _fits(self, collection: str, row: Row) -> bool:
-        """Return whether a row is valid. Only the kinds of errors that `random_rows` produces are checked."""
+        """Return whether a row is valid. Only errors of the kinds that `random_rows` creates are detected."""
         return (
             row.get("userId", self.user_id) == self.user_id
             and 0 <= row.get("confidence", 0) <= 1
@@ -265,7 +268,7 @@ def parents(collection: str, row: Row) -> list[Key]:
 
 
 def follows(collection: str, row: Row, dead: Key, dead_row: Row) -> bool:
-    """Return whether a superseded memory is deleted with its successor, which must be of the same project."""
+    """Return whether this memory is deleted because the deleted memory, of the same project, superseded it."""
     named = (collection, row.get("supersededBy"))
     return (
         collection == "memories"
@@ -313,5 +316,5 @@ def merge(collection: str, base: Row, stored: Row, new: Row) -> Row:
 
 
 def differ(one: Row, other: Row, name: str) -> bool:
-    """Return whether a field differs. An absent field differs from every value."""
+    """Return whether the field differs between two rows. An absent field differs from every value."""
     return (name in one) != (name in other) or one.get(name) != other.get(name)

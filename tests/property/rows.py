@@ -1,4 +1,4 @@
-"""Create valid rows of each collection, as the contract defines them. Fields that a test omits get ordinary values."""
+"""Create valid rows of each collection, as the contract defines them. Fields that a test does not set have defaults."""
 
 from __future__ import annotations
 
@@ -140,12 +140,12 @@ def one_of_each(user_id: str) -> dict[str, Row]:
 
 
 def dead(row: Row) -> Row:
-    """Return the row as a delete sends it. RxDB keeps the content."""
+    """Return the deleted row as a device sends it: with its content, because RxDB keeps that."""
     return {**row, "_deleted": True}
 
 
 def marked(row: Row, base: str | None, code: str = "DUPLICATE") -> Row:
-    """Return the row as a device keeps it after a refusal."""
+    """Return the row with the error mark that a device stores after a refusal."""
     error = {"code": code, "message": "no", "at": OLD}
     return {**row, "syncError": error | ({"base": base} if base is not None else {})}
 

@@ -1,5 +1,8 @@
-"""Mutants of the services, each without one scope condition. A condition is a call with a scope argument, or the
-creation of a narrow scope; the mutant uses the scope of all the person's rows instead."""
+"""Create mutants of the services. Each mutant disables one scope condition.
+
+A condition is a call with a scope argument, or a call that creates a scope. The mutant replaces that scope by the scope
+of all the person's rows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ ALL = ast.parse(
 
 @dataclass(frozen=True)
 class Mutant:
-    """`name`: module, function, the called function, and the number of the call among equal ones."""
+    """A function with one disabled condition. `code`: the mutated code.
+
+    `name`: the module, the function, the called function, and a number that distinguishes calls with the same names.
+    """
 
     name: str
     function: FunctionType
@@ -34,7 +40,7 @@ class Mutant:
 
     @property
     def writes(self) -> bool:
-        """Return whether the condition is in a function that takes a transaction."""
+        """Whether the mutated function works in a transaction, and therefore may write."""
         return "tx" in self.code.co_varnames
 
     @contextmanager
@@ -70,7 +76,7 @@ def _of_module(module: ModuleType) -> Iterator[Mutant]:
 
 
 def _places(tree: ast.Module, module: str) -> Iterator[tuple[tuple[str, ...], ast.Call]]:
-    """Yield the calls that are conditions, each with the names of its class and function."""
+    """Yield each call that is a condition, with the names of the class (if any) and the function that contain it."""
     for node in tree.body:
         inside = node.body if isinstance(node, ast.ClassDef) else [node]
         above = (node.name,) if isinstance(node, ast.ClassDef) else ()
@@ -93,7 +99,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _scope_in(call: ast.Call) -> int | None:
-    """Return the index of the scope argument, or None."""
+    """Return the position of the scope among the arguments of a call, or None."""
     for at, argument in enumerate(call.args):
         name = argument.attr if isinstance(argument, ast.Attribute) else getattr(argument, "id", "")
         narrow = isinstance(argument, ast.Call) and _called(argument) in MAKING
@@ -120,7 +126,7 @@ def _function(module: ModuleType, names: tuple[str, ...]) -> FunctionType:
 
 
 def _code_of(module: CodeType, original: CodeType) -> CodeType:
-    """Return the code of the same function in the mutated module."""
+    """Return the code that the function with the code `original` has in the mutated module."""
     for constant in module.co_consts:
         if isinstance(constant, CodeType):
             if constant.co_qualname == original.co_qualname and constant.co_firstlineno == original.co_firstlineno:  # fmt: skip

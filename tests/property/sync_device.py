@@ -1,17 +1,21 @@
-"""A client of the sync protocol that keeps the same state as RxDB, without RxDB."""
+"""A client of the sync protocol that simulates the replication of RxDB."""
 
 from property.sync_wire import COLLECTIONS
 
 
 class Device:
-    """The state of an RxDB client: its rows, the assumed server states, unsent rows, and the pull checkpoints."""
+    """The state of an RxDB client.
+
+    `rows`: the local rows. `assumed`: the assumed server states of rows. `unsent`: the keys of rows to push.
+    `lwt`: the pull checkpoint of each collection.
+    """
 
     def __init__(self) -> None:
         self.rows = {}
         self.assumed = {}
         self.unsent = []
         self.lwt = dict.fromkeys(COLLECTIONS, 0)
-        self.mirror = {name: {} for name in COLLECTIONS}  # the server's rows as pulled
+        self.mirror = {name: {} for name in COLLECTIONS}  # the rows as last pulled from the server
         self.lost = None  # a batch whose response was lost
 
     def write(self, key, row) -> None:
@@ -25,7 +29,10 @@ class Device:
             self.unsent.remove(key)
 
     def batch(self, collection):
-        """Return the rows to send. A row that was changed back is not sent, and takes the pulled state."""
+        """Return the rows to push, with their assumed states.
+
+    A row that was changed back to its assumed state is not sent. It is replaced by the pulled row.
+    """
         for key in [k for k in self.unsent if k[0] == collection]:
             if self.rows[key] == self.assumed.get(key):
                 self.take(key, self.mirror[collection].get(key[1], self.rows[key]))

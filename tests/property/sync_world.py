@@ -1,4 +1,4 @@
-"""The events that change or read a user's rows: three devices, the routes that delete, and a second user."""
+"""Random actions: writes and pulls of three devices, deletions by HTTP routes, and reads by a second user."""
 
 from property.checked_server import Checked
 from property.random_rows import IDS, Maker, canaries
@@ -11,7 +11,7 @@ BOUNDS = Limits(documents=3, file_bytes=100, row_bytes=3000, authoritative=False
 
 
 class World:
-    """One run: a user with three devices, a second user, and the reference model."""
+    """The state of one run: a user with three devices, a second user, and the reference model."""
 
     def __init__(self, served) -> None:
         self.served = served
@@ -21,7 +21,7 @@ class World:
         self.model = self.checked.model
         self.maker = Maker(self.model)
         self.devices = [Device(), Device(), Device()]
-        self.erased = set()  # rows that waited during a forget: only devices may still have them
+        self.erased = set()  # keys of waiting rows that the server has forgotten, but devices may still have
         self.canaries = {}
         for name, row in canaries(self.bob.id).items():
             served.ask(send(self.bob, name, (row, None)))
@@ -75,7 +75,7 @@ class World:
     # -- other actions --------------------------------------------------------------------------------------
 
     def anything(self, chance):
-        """Push rows and assumed states of any age with correct or wrong marks, like an outdated or hostile client."""
+        """Push outdated or inconsistent rows and assumed states, as an outdated or hostile client may do."""
         collection = chance.pick([*COLLECTIONS, "documents", "memories"])  # these merge the most fields
         pairs = [self._any_pair(chance, collection) for _ in range(chance.pick([1, 2, 3, 4]))]
         self.checked.push(collection, pairs)
@@ -106,19 +106,22 @@ class World:
         self.checked.settle()
 
     def the_other_looks(self, chance):
-        """Read as the second user. Only one file is attached at a time, so the first user's is closed and reopened."""
+        """Read as the second user. Only one user's file may be attached, so the first user's is detached."""
         for name in chance.some(COLLECTIONS, at_least=1, at_most=2):
             assert self.served.ask(self.bob.pull(name)) == self.canaries[name]
 
     def all_meet(self, _=None):
-        """Sync all devices and check that they agree. Only marked or waiting rows may stay on a single device."""
+        """Sync all devices, and check that their rows equal those of the server.
+
+        Rows with an error mark and rows that the server does not show yet may differ.
+        """
         for _ in range(8):
             before = self.checked.top, [dict(device.rows) for device in self.devices]
             self._meet()
             if before == (self.checked.top, [device.rows for device in self.devices]):
                 break
         else:
-            raise AssertionError("the devices never came to rest")
+            raise AssertionError("after 8 rounds of sync, rows still change")
         self.checked.pull_all()
         for device in self.devices:
             assert not device.unsent

@@ -1,5 +1,7 @@
-"""No read shows text of another scope or of another person, after any random use of memory. Each text contains a canary.
-`SEED` repeats a run; `SOAK=1` uses a thousand people."""
+"""After random actions on memory, no read returns text of another scope or of another person.
+
+Each text contains its own canary. `SEED` repeats a run, and `SOAK=1` uses a thousand people.
+"""
 
 import asyncio
 import os
@@ -21,7 +23,7 @@ LISTENERS = 3
 
 
 async def settle(h: House, books: Books) -> None:
-    """Wait for extraction, so that the expected memory records the scope of each extracted row."""
+    """Wait for the extraction, and record the IDs of the extracted rows in the expected memory."""
     await h.services.background_jobs.jobs["work"].drain(books.person.id)
     await heard_by_the_model(books)
 
@@ -56,6 +58,6 @@ def test_no_read_returns_text_of_another_scope(tmp_path: Path) -> None:
                 h.services.hub.close_user(books.person.id)
                 told = canaries_in((await asyncio.wait_for(stream, 60)).text)
                 assert told and {canary.split("-")[1] for canary in told} == {f"u{books.number}"}
-        assert all(heard.values()), f"a way to read has shown nothing at all: {heard}"
+        assert all(heard.values()), f"a way to read returned no canary at all: {heard}"
 
     run(scenario)

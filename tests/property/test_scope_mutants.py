@@ -1,6 +1,7 @@
-"""Mutation test: without one of the scope conditions, a read shows a canary, or a row is changed, outside its scope.
+"""Mutation test: if one scope condition is disabled, the tests detect a read or a change of a row outside its scope.
 
-`SEED` repeats a run; `SOAK=1` tries every condition; otherwise one in `ONE_IN` is tried."""
+`SEED` repeats a run. `SOAK=1` tries every condition; otherwise one in `ONE_IN` is tried.
+"""
 
 import os
 import time
@@ -19,33 +20,33 @@ from server.scripted_llm import Model
 ONE_IN = 12
 ALL_ROWS = 1000
 ROUNDS = 6
-PERSON = 1  # each condition affects rows of this person; a random person may lack such rows
-# Removing one of these conditions alone has no visible effect, for the reason given. Where a condition is checked again
-# for rows that move during a read, the predicate of both checks is a mutant of its own, which is detected.
+PERSON = 1  # the seed of a person whose rows include some for each condition, which a random person may lack
+# Conditions whose removal alone has no visible effect, each with the reason. Some of them are checked before and after a
+# read, because rows may move during it. A mutant of the predicate that both checks use is detected.
 SECOND_LOOKS = {
-    "extract._ExtractionWriter._entities: is_within 1": "only where a device has given an id of one project to another",
-    "memories.count_memories: list_keys_in_scope 1": "its route asks about all projects",
-    "observation_search.search_observations: is_row_in_scope 1": "recall has looked",
-    "observation_search._filter_rows: list_scoped_keys 1": "recall looks",
-    "observation_search._filter_rows: list_scoped_keys 2": "recall looks",
-    "ingest.read_observations: is_within 1": "looked at again when it has been read",
-    "ingest.read_observations: is_within 2": "looked at before it was read",
-    "ingest.read_timeline: is_within 2": "looked at before it was read",
-    "project_merge._are_in: is_within 1": "only where a device has joined entities of two projects",
-    "recall.Recall.recall: _list_keys_in_scope 1": "what is found is read back",
-    "recall.Recall.nearest: _list_keys_in_scope 1": "asked with a model alone",
-    "recall._filter_in_scope: is_row_in_scope 1": "what is found is read back",
-    "recall._check_hits: is_row_in_scope 1": "looked at before it was sought",
-    "remember.Memories._find_repeated: is_within 1": "asked with a model alone",
-    "remember.Memories.search: is_within 1": "asked with a model alone",
-    "remember.Memories.look_up: list_keys_in_scope 1": "looked at again in the transaction",
-    "remember._read_current: is_within 1": "looked at before the transaction",
-    "summaries.create: _check_within 1": "a wider scope is refused here",
+    "extract._ExtractionWriter._entities: is_within 1": "needed only for an id of another project",
+    "memories.count_memories: list_keys_in_scope 1": "its route counts the memories of all projects",
+    "observation_search.search_observations: is_row_in_scope 1": "recall has already checked the scope",
+    "observation_search._filter_rows: list_scoped_keys 1": "recall checks the scope later",
+    "observation_search._filter_rows: list_scoped_keys 2": "recall checks the scope later",
+    "ingest.read_observations: is_within 1": "checked again after the read",
+    "ingest.read_observations: is_within 2": "already checked before the read",
+    "ingest.read_timeline: is_within 2": "already checked before the read",
+    "project_merge._are_in: is_within 1": "matters only if a device linked entities of two projects",
+    "recall.Recall.recall: _list_keys_in_scope 1": "each hit is checked again",
+    "recall.Recall.nearest: _list_keys_in_scope 1": "runs only with an embedding model",
+    "recall._filter_in_scope: is_row_in_scope 1": "each hit is checked again",
+    "recall._check_hits: is_row_in_scope 1": "already checked before the search",
+    "remember.Memories._find_repeated: is_within 1": "runs only with an embedding model",
+    "remember.Memories.search: is_within 1": "runs only with an embedding model",
+    "remember.Memories.look_up: list_keys_in_scope 1": "checked again in the transaction",
+    "remember._read_current: is_within 1": "already checked before the transaction",
+    "summaries.create: _check_within 1": "it tests for equality, so it refuses a wider scope",
 }
 
 
 async def furnished(h: House, model: Model) -> Books:
-    """Return a person whose sessions moved after memories were stored in them, with linked entities of two projects."""
+    """Create a person with sessions that moved after memories were extracted from them, and with linked entities."""
     books, rng = await furnish(h, PERSON, model), Random(PERSON)
     await h.services.background_jobs.jobs["work"].drain(books.person.id)
     await heard_by_the_model(books)
@@ -55,7 +56,7 @@ async def furnished(h: House, model: Model) -> Books:
 
 
 async def noticed(books: Books, mutant: Mutant) -> str:
-    """Return how the mutant is detected, or an empty string."""
+    """Return "reading" or "tampering", whichever detects the mutant, or an empty string if neither does."""
     with mutant.planted():
         for way in ("tampering", "reading") if mutant.writes else ("reading", "tampering"):
             try:
@@ -83,13 +84,13 @@ def test_removed_scope_condition_is_detected(tmp_path: Path) -> None:
         unnoticed = []
         async with extracting(tmp_path, search_wait_s=60) as (h, model):
             books = await furnished(h, model)
-            await read_everywhere(books, Random(1), ALL_ROWS)  # passes without a mutant
+            await read_everywhere(books, Random(1), ALL_ROWS)  # must pass without a mutant
             assert await tamper_everywhere(books) > 100
-            books = await furnished(h, model)  # tampering has deleted the superseding memories
+            books = await furnished(h, model)  # because the tampering has deleted the superseding memories
             for mutant in chosen(Random(seed)):
                 way = await noticed(books, mutant)
                 print(mutant.name, way or "is not noticed", flush=True)
-                if way != "reading":  # a row has changed that the expected memory does not know
+                if way != "reading":  # the attempts have changed rows, so the expected memory is wrong
                     books = await furnished(h, model)
                 if not way:
                     unnoticed.append(mutant.name)

@@ -1,10 +1,10 @@
-"""Three devices and a second user act at random; the server's answers and rows must equal those of a reference model.
+"""Run random actions of three devices and a second user, and compare the server's answers and rows with a model.
 
 `reference_model.py` is written from the design and shares no code with the server. After each step, the answer, the rows
-that took a `seq`, and the pulled rows are compared with the model; at the end all devices must have the same rows. Each
-step has its own seed, so a failing run can be reduced to the few steps that still fail, which are printed.
+that got a `seq`, and the pulled rows are compared with the model. At the end, all devices must have the same rows. Each
+step has its own seed, so that a failing run can be reduced to a few steps that still fail. The test prints them.
 
-Not in the model: STORAGE_LIMIT (bytes), and documents that are `pending`, which the server completes by itself.
+The model does not include STORAGE_LIMIT (bytes) and `pending` documents, which the server completes by itself.
 """
 
 import os
@@ -59,12 +59,12 @@ def test_server_matches_reference_model_and_devices_converge(served, seed):
         short = shrunk(served, plan)
         names = "\n".join(f"    {act.__name__} {number}" for act, number in short)
         again = play(served, short)
-        kind = "so do these steps alone" if again is not None else "but not when played again (a race?)"
+        kind = "and so do these steps alone" if again is not None else "but these steps alone pass (a race?)"
         raise AssertionError(f"seed {seed} fails, {kind}:\n{names}") from again or failure
 
 
 def play(served, plan):
-    """Return the failure of these steps (action and seed each), or None."""
+    """Run the steps, each an action and a seed, on a new world. Return the exception that they raise, or None."""
     try:
         world = World(served)
         for act, seed in plan:
@@ -76,7 +76,7 @@ def play(served, plan):
 
 
 def shrunk(served, plan):
-    """Return a shorter plan that still fails, within a time limit, by leaving out halves, then quarters, then single steps."""
+    """Leave out halves, then quarters, and so on, of a plan that still fails. Stops after SHRINKING_S."""
     end = time.monotonic() + SHRINKING_S
     size = len(plan)
     while size > 1:

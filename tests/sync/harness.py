@@ -1,4 +1,4 @@
-"""Run a real server for tests with the real client, with a proxy in front of it and an admin port.
+"""Run a real server behind a proxy for tests of the real client. An admin port controls both.
 
 Print one JSON line {"url", "admin", "log"} and serve until standard input closes. The server is a separate process, so
 that it can be killed. The admin port creates users and tokens, kills and starts the server, backs up and restores, and
@@ -31,7 +31,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("server.py")
-START_S = 60  # many tests share the cores
+START_S = 60  # long, because many tests share the CPU cores
 LOG_LINES = 100
 
 
@@ -75,7 +75,7 @@ class Harness:
             stdout=self.log,
             stderr=self.log,
             env={
-                "VADEMECUM_MODELS": str(self.data / "no-models"),  # the environment may override it
+                "VADEMECUM_MODELS": str(self.data / "no-models"),  # before os.environ, which may override it
                 **os.environ,
                 "HARNESS_SECRET": self.secret,
                 "HARNESS_PORT": str(self.port),
@@ -97,13 +97,13 @@ class Harness:
 
     async def stop(self, *, kill: bool) -> None:
         assert self.process is not None
-        with contextlib.suppress(ProcessLookupError):  # it may have ended already
+        with contextlib.suppress(ProcessLookupError):  # the process may already have ended
             self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
         await self.process.wait()
 
     async def call_server(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Call a test route of server.py."""
-        # By default each client would load all system certificates.
+        # Without verify=False, each client would load all system certificates, which is slow.
         async with httpx.AsyncClient(verify=False, timeout=60) as client:
             url, headers = f"http://127.0.0.1:{self.port}/test/{path}", {"x-harness": self.secret}
             response = await client.post(url, json=body, headers=headers)
@@ -174,7 +174,7 @@ class Harness:
                     self.ignore_request = None
                     connection.is_ignored = True
                 if connection.is_ignored:
-                    continue  # the connection stays open
+                    continue  # drop the data, but keep the connection open
                 if self.drop_response_to and b"POST " + self.drop_response_to.encode() in data:
                     self.drop_response_to = None
                     connection.drops_response = True
@@ -201,7 +201,7 @@ class Harness:
                 if connection.bytes_left == 0:
                     break
             if connection.is_ignored:
-                await asyncio.Event().wait()  # the server closes its side; the client must not notice
+                await asyncio.Event().wait()  # the server closes its connection, but the client's must stay open
             writer.close()
 
         tasks = [asyncio.create_task(forward_requests()), asyncio.create_task(forward_responses())]
@@ -214,7 +214,7 @@ class Harness:
 
 
 async def handle_admin(harness: Harness, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Handle one request with a JSON response. This is enough HTTP for fetch()."""
+    """Handle one request with a JSON response. Only the parts of HTTP that fetch() needs are implemented."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     length = next(
         (int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0

@@ -1,4 +1,4 @@
-"""The real app with an additional collection for RxDB's test suite and a few routes for the harness."""
+"""Run the real app with an additional collection for RxDB's test suite and a few routes for the harness."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def set_tier(request: Request[Any, Any, Any]) -> dict[str, str]:
 
 
 def exit_with_parent() -> None:
-    """Exit when the harness ends, even if it was killed."""
+    """Exit when the harness has ended, even if it was killed and could not stop this process."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(0.5)
@@ -112,7 +112,7 @@ def exit_with_parent() -> None:
 
 def main() -> None:
     threading.Thread(target=exit_with_parent, daemon=True).start()
-    # In the soak run, files are rewritten during the tests.
+    # Short in the soak run, so that files are also rewritten during the tests.
     erase_delay_s = 1.0 if os.environ.get("SOAK") else 3600.0
     port = int(os.environ["HARNESS_PORT"])
     settings = from_environment(os.environ, port=port, erase_delay_s=erase_delay_s, heartbeat_s=1.0)

@@ -1,4 +1,4 @@
-"""Users get slots in turn, and one user never occupies more slots than a bound."""
+"""Users get slots in turn, and one user never occupies more slots than the bound."""
 
 import asyncio
 import threading
@@ -111,7 +111,7 @@ async def test_executor_runs_another_user_beside_a_busy_one():
         other = [
             asyncio.create_task(in_thread(executor, "other", lambda n=n: order.append(n))) for n in (1, 2)
         ]
-        await asyncio.gather(*other)  # would wait forever if the busy user had both threads
+        await asyncio.gather(*other)  # would never return if the busy user had both threads
         assert order == [1, 2]
     finally:
         gate.set()

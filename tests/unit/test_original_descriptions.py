@@ -30,7 +30,7 @@ def value_of(module: str, name: str) -> list[float]:
 def test_page_states_constants_of_the_code(row):
     _, original, here, module, name, reason = row
     assert [float(number) for number in here.split(",")] == value_of(module, name)
-    assert original == here or reason.strip(), "a different number has a reason"
+    assert original == here or reason.strip(), "a number that differs from the original needs a reason"
 
 
 def test_table_of_constants_is_read_whole():

@@ -1,7 +1,7 @@
 """Each regular expression of the server takes linear time for any text.
 
-Short texts show which kinds of text are slowest for a pattern; only these are tested at full length. A quadratic
-pattern takes seconds where a linear one takes milliseconds.
+All hostile texts are timed at a short length, and only the slowest of each pattern at full length. There, a quadratic
+pattern takes seconds, and a linear one milliseconds.
 """
 
 import heapq
@@ -12,15 +12,15 @@ import pytest
 
 from regex_inputs import Regex, hostile_texts, patterns
 
-FIRST, EXPLOSIVE = (22, 400), 0.02  # stop an exponential or a cubic pattern before it takes hours
+FIRST, EXPLOSIVE = (22, 400), 0.02  # detect exponential and cubic patterns before they take hours
 SHORT, LONG, SECONDS = 2_000, 20_000, 0.06
-# A text of 1,000 characters that takes less than `NOTICED` seconds cannot take long at any length that is stored.
+# A pattern that is faster than this at this length is fast at any stored length.
 GLANCE, NOTICED = 1_000, 0.0001
 STEP, FACTOR, GROWTH = (
     8_000,
     4,
     9,
-)  # four times the length: a linear pattern takes 4 times as long, a quadratic one 16
+)  # for four times the length, a linear pattern takes 4 times as long, a quadratic one 16 times
 
 
 def took(found: Regex, text: str) -> float:
@@ -30,7 +30,7 @@ def took(found: Regex, text: str) -> float:
 
 
 def explosive_text(found: Regex) -> str | None:
-    """Return a text of a few hundred characters that is slow already."""
+    """Return a text of at most a few hundred characters that is already slow, or None."""
     for first in FIRST:
         for text in hostile_texts(found.pattern, first):
             if all(took(found, text) > EXPLOSIVE for _ in range(3)):
@@ -39,7 +39,7 @@ def explosive_text(found: Regex) -> str | None:
 
 
 def slow_text(found: Regex, length: int, seconds: float) -> str | None:
-    """Return a text of `length` characters that takes more than `seconds`, or a short text that is slow already."""
+    """Return a text that is too slow, or None: an explosive short text, or one of `length` characters."""
     if explosive := explosive_text(found):
         return explosive
     timed = ((took(found, text), at) for at, text in enumerate(hostile_texts(found.pattern, SHORT)))
@@ -56,7 +56,7 @@ def slow_ones(found: list[Regex], length: int, seconds: float) -> list[str]:
 
 
 def growing_text(found: Regex) -> str | None:
-    """Return a text for which the pattern's time grows faster than the length. Compares times, so load does not matter."""
+    """Return a text for which the time grows faster than the length. The ratio of times hardly depends on the load."""
     if explosive := explosive_text(found):
         return explosive
     seconds, at = max((took(found, text), at) for at, text in enumerate(hostile_texts(found.pattern, GLANCE)))

@@ -1,4 +1,4 @@
-"""The code layout is enforced: imports go one way, only its engine imports a library, and files stay short."""
+"""The code layout: imports go one way, only one engine imports each library, and files and functions are short."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ MODULES = sorted(p for p in PACKAGE.rglob("*.py"))
 LINES_MAX = 500
 FUNCTION_MAX = 70
 
-# model <- engines <- services <- http, cli; what each layer may import of the package
+# The parts of the package that each layer may import: model <- engines <- services <- http, cli.
 ALLOWED = {
     "model": {"model"},
     "model/records": {"model", "errors"},  # the errors are part of the interface that engines implement
@@ -42,7 +42,7 @@ NAMING_DUCKDB = {
 WEB = ROOT / "web" / "src"
 WEB_MODULES = sorted(p for p in WEB.rglob("*.ts*") if not p.name.endswith(".d.ts"))
 WEB_IMPORT = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*|\bnew URL\(\s*)"(\.[^"?]*\.tsx?)\b""")
-# what each folder of the app may import
+# The folders of the app that each folder may import.
 WEB_ALLOWED = {
     "lib": {"lib"},
     "locale": {"locale"},
@@ -56,7 +56,7 @@ WEB_ALLOWED = {
     "ui": {"ui", "client", "core", "lib", "locale"},
     "main.tsx": {"ui", "locale"},
 }  # fmt: skip
-# client and ui may import this module of the worker, which has types only
+# The folders client and ui may import this module of the worker, because it contains only types.
 WEB_API = WEB / "backend" / "api.ts"
 
 
@@ -141,7 +141,7 @@ def test_web_imports_go_one_way():
 
 
 def test_web_has_no_import_cycles():
-    """Cycles of types only are harmless, so only imports of values count."""
+    """Only imports of values count, because cycles of type imports are harmless."""
     graph = {path: value_imports(path) for path in WEB_MODULES}
     done: set[Path] = set()
 
@@ -184,7 +184,7 @@ def test_files_and_functions_are_short_and_documented():
         assert source(path).count("\n") <= LINES_MAX, path
         tree = parsed(path)
         assert ast.get_docstring(tree) or not source(path).strip(), (
-            f"a file opens by stating its rule: {path}"
+            f"{path} has no docstring"
         )
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

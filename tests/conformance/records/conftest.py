@@ -9,7 +9,7 @@ from vademecum.model.records.store_interface import StoreHooks
 
 
 class Engine:
-    """One engine on one folder. `run` opens it, passes its stores to a scenario and closes it again."""
+    """One engine on one folder. Each `run` opens the engine, passes its stores to a scenario and closes it again."""
 
     def __init__(self, name, folder):
         self.hooks = StoreHooks()
@@ -17,7 +17,7 @@ class Engine:
         self._folder = folder
 
     def run(self, scenario):
-        """Run `scenario(stores)`. A later call continues with what earlier ones stored, as after a restart."""
+        """Run `scenario(stores)`. It finds what earlier calls of `run` stored, as after a restart."""
 
         async def opened():
             async with self._open_stores(self._folder, self.hooks) as stores:

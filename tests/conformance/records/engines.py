@@ -1,7 +1,7 @@
-"""Open each records engine on a folder. The suite in this folder holds for all of them.
+"""Open each records engine on a folder. The tests in this folder run with every records engine.
 
 To add an engine, add to ENGINES a function that yields its `UserStores` and one that plants version conflicts. The engine
-must keep its state below `folder`, or derive names from it, so that opening it twice continues where it stopped.
+must keep its state below `folder`, or in places named after it, so that it finds its state when opened again.
 """
 
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ NOW = "2026-01-01T00:00:00.000Z"
 async def open_duckdb(folder, hooks):
     """Open the DuckDB engine."""
     instance, accounts = Instance(), SimpleNamespace(exists=lambda user_id: True, name_of=str)
-    instance.cursor().execute("SET fsync_mode = 'NONE'")  # no test here cuts the power
+    instance.cursor().execute("SET fsync_mode = 'NONE'")  # faster, and no test in this folder simulates a power failure
     folder.mkdir(parents=True, exist_ok=True)
     migrations = migrations_folder()
     stores = open_user_stores(folder, instance, migrations, Registry(), accounts, lambda: NOW, hooks)
@@ -34,7 +34,7 @@ async def open_duckdb(folder, hooks):
 
 
 def plant_duckdb_conflicts(monkeypatch, count):
-    """Let the next `count` commits of DuckDB meet a conflict."""
+    """Make the next `count` commits of DuckDB fail with a version conflict."""
     write_commit, left = segments.write_commit, [count]
 
     def conflicting(*arguments):
@@ -46,5 +46,5 @@ def plant_duckdb_conflicts(monkeypatch, count):
     monkeypatch.setattr(segments, "write_commit", conflicting)
 
 
-# name -> how to open an engine, and how to plant version conflicts in it
+# Maps the name of each engine to the functions that open it and plant version conflicts in it.
 ENGINES = {"duckdb": (open_duckdb, plant_duckdb_conflicts)}

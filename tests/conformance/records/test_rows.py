@@ -200,7 +200,7 @@ def test_signed_checkpoint_above_seq_proves_a_rollback(engine):
     async def scenario(store):
         await store.write(put("facts", fact("a")))
         assert store.checkpoint_id(1).startswith(f"{store.epoch}.")
-        assert store.checkpoint_id(9) == store.epoch, "unsigned, because it was never assigned"
+        assert store.checkpoint_id(9) == store.epoch, "the checkpoint of an unassigned seq must not be signed"
         assert store.proves_rollback(9, store._signed_id(9))
         assert not store.proves_rollback(9, f"{store.epoch}.forged")
         assert not store.proves_rollback(1, store.checkpoint_id(1))

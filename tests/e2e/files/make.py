@@ -1,4 +1,4 @@
-"""Writes files into a folder, and beside them what the server's reader makes of each: `python make.py FOLDER`."""
+"""Write test files into a folder, and the server's result for each into about.json: `python make.py FOLDER`."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from vademecum.model.documents.chunking import chunk
 LIBRARY = Path(__file__).parents[3] / ".cache" / "library" / "documents"
 WORDS = "The lease ends in May."
 SOAK = bool(os.environ.get("SOAK"))
-# A browser takes long to read them.
+# These documents take a browser long to read, so only the soak run includes them.
 LONG = {"fracture-gap-size.pdf", "pasa-paper-search.pdf", "temporary-care-agreement.pdf"}
 
 
 def library() -> Iterator[tuple[str, bytes]]:
-    """Real documents that others wrote."""
+    """Yield the documents of the test library, which other authors wrote."""
     for path in sorted(LIBRARY.iterdir()):
         if SOAK or path.name not in LONG:
             yield path.name, path.read_bytes()
 
 
 def plain() -> Iterator[tuple[str, bytes]]:
-    """What is cut into exactly the chunks that the server cuts."""
+    """Yield text files, of which the browser must make exactly the same chunks as the server."""
     paragraphs = "\n\n".join(f"{n}. {WORDS} {test_detect.GERMAN * 3}" for n in range(60))
     yield "long.txt", paragraphs.encode()
     yield "prices.csv", test_tables.prices()
@@ -100,7 +100,7 @@ def plain() -> Iterator[tuple[str, bytes]]:
 
 
 def formats() -> Iterator[tuple[str, bytes]]:
-    """Every format, and what each of them promises."""
+    """Yield files of every format, with the features that the server's readers support."""
     for ending, data in sample_files.plain_files().items():
         yield f"lease.{ending}", data
         yield f"{ending}-by-a-wrong-name.pdf", data
@@ -244,7 +244,7 @@ RTF = next(mark for mark in test_all_formats.test_rtf_escapes_become_characters.
 
 
 def japanese_pdf() -> bytes:
-    """Its font is not in the file, nor what its letters mean: a table that every reader has says it."""
+    """Return a PDF without an embedded font or character map. Readers need their own table of Japanese characters."""
     pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
     out = test_refusal_reasons.io.BytesIO()
     drawn = test_refusal_reasons.canvas.Canvas(out)
@@ -262,7 +262,7 @@ def epub() -> bytes:
 
 
 def refused() -> Iterator[tuple[str, bytes]]:
-    """What gives no words, for the reason that is true of it."""
+    """Yield files without readable text. The browser must refuse each for the same reason as the server."""
     for kind, data in test_file_type.NOT_TEXT.items():
         yield f"{kind}.txt", data
     for kind, data in test_refusal_reasons.LOCKED.items():
@@ -301,7 +301,7 @@ def refused() -> Iterator[tuple[str, bytes]]:
 
 
 def flipped(data: bytes) -> bytes:
-    """One letter is another. Nothing is packed, so only the checksum tells."""
+    """Return an archive in which one letter is changed. It is not compressed, so only the checksum shows the change."""
     with test_refusal_reasons.zipfile.ZipFile(test_refusal_reasons.io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     return sample_files.zipped(members, sample_files.zipfile.ZIP_STORED).replace(
@@ -310,7 +310,7 @@ def flipped(data: bytes) -> bytes:
 
 
 def many_pages() -> list[bytes]:
-    """One more than may be read; all are the same."""
+    """Return the objects of a PDF with one page more than the limit. All pages are equal."""
     count = Limits().pages + 1
     kids = b" ".join(b"%d 0 R" % n for n in range(3, 3 + count))
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>"
@@ -322,10 +322,10 @@ def many_pages() -> list[bytes]:
 
 
 def attacks() -> Iterator[tuple[str, bytes]]:
-    """Files made to hurt."""
+    """Yield hostile files, which try to exhaust memory or time."""
     for ending in hostile_files.MEMBERS:
         yield f"bomb.{ending}", hostile_files.bomb(ending)
-        if SOAK or ending in ("docx", "epub"):  # it is unpacked, in one way for all
+        if SOAK or ending in ("docx", "epub"):  # two suffice: the same code unpacks all formats
             yield f"lying bomb.{ending}", hostile_files.bomb(ending, claimed=1000)
         yield f"laughs.{ending}", hostile_files.with_doctype(ending, hostile_files.laughs())
     crowd = {f"e/{n}": b"" for n in range(100_000 if SOAK else 20_000)}
@@ -351,7 +351,7 @@ def attacks() -> Iterator[tuple[str, bytes]]:
 
 
 def for_the_server() -> Iterator[tuple[str, bytes]]:
-    """What the server reads by guessing, and the browser leaves to it."""
+    """Yield files whose encoding only the server detects. The browser must leave them to the server."""
     yield "utf-32.txt", test_detect.GERMAN.encode("utf-32")
     yield "russian.txt", "Договор заканчивается в мае.".encode("cp1251")
     yield "japanese.txt", (test_detect.JAPANESE * 50).encode("shift-jis")

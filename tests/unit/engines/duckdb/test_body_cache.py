@@ -31,7 +31,7 @@ def test_cached_body_matches_the_current_row():
     file.commit(("facts/a", b"three"))
     assert file.find("facts/a") == {"facts/a": b"three"}
     file.commit(("facts/a", b"four"), followed=False)
-    assert file.find("facts/a") == {}, "better none than that of before"
+    assert file.find("facts/a") == {}, "an outdated body must not be returned"
 
 
 def test_deleted_rows_are_not_cached():

@@ -1,4 +1,4 @@
-"""The erasure ledger has a line for every deletion, also after a crash or a full disk, and no outdated lines."""
+"""The erasure ledger has a line for every deletion, even after a crash or a full disk, and drops outdated lines."""
 
 import subprocess
 import sys
@@ -186,7 +186,7 @@ def test_kill_during_compaction_loses_no_line(tmp_path):
     assert subprocess.run([sys.executable, "-c", KILLED, ledger.path], check=False).returncode == 9
     new = tmp_path / "ada.jsonl.new"
     assert ledger.path.read_bytes() == before and new.exists()
-    new.write_bytes(new.read_bytes()[:-5])  # as if killed a little earlier
+    new.write_bytes(new.read_bytes()[:-5])  # as if the process was killed earlier
     ledger = reopen(tmp_path, deletion("a", 10), deletion("b", 10))
     assert last_seqs(ledger) == {"a": 10, "b": 10} and count(ledger) == 2 and not new.exists()
 
@@ -211,7 +211,7 @@ def test_expired_rows_leave_the_ledger_with_their_tombstones(
     tmp_path,
 ):
     ledger = append_to(tmp_path, *(deletion(f"old{n}", n, expired=True) for n in range(1, 9)))
-    ledger.append([deletion("old1", 9), deletion("mine", 10)])  # by the user
+    ledger.append([deletion("old1", 9), deletion("mine", 10)])  # deleted by the user, so they do not expire
     remaining = [deletion(f"old{n}", n) for n in range(2, 9)]
     assert len(last_seqs(reopen(tmp_path, *remaining, deletion("old1", 9), deletion("mine", 10)))) == 9
     ledger.append([deletion("old3", 11, expired=True)])

@@ -1,4 +1,4 @@
-"""The engine's threads: deadlines of statements, one thread per owner, and threads that do not return."""
+"""The engine's threads: deadlines of statements, one thread per account, and threads that do not return."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -
     cursor = Cursor(raw, Deadlines())  # type: ignore[arg-type]
     for statement in statements:
         cursor.execute(statement)
-    cursor.check(float("inf"))  # nothing runs
+    cursor.check(float("inf"))  # no statement is running
     assert raw.interrupts == interrupted
 
 

@@ -1,4 +1,4 @@
-"""The file of high-water marks never contains a mark above the recorded one, also after a crash, damage or a full disk."""
+"""The file never yields a high-water mark above the recorded one, even after a crash, damage or a full disk."""
 
 import pytest
 

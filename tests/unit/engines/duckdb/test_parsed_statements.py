@@ -1,4 +1,4 @@
-"""A statement is parsed once for all cursors, and the cache of parsed statements is bounded."""
+"""A statement is parsed only once for all cursors, and the size of the cache of parsed statements is bounded."""
 
 from vademecum.engines.duckdb import instance
 from vademecum.engines.duckdb.instance import PARSED_LENGTH, PARSED_MAX, connect, parse_cached

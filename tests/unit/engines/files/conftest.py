@@ -11,7 +11,7 @@ from unit.engines.files.file_reader import children, read, read_in_new_process
 
 @contextmanager
 def harmless(reading):
-    """Check that no process remains, nothing was written and the next file can be parsed."""
+    """Check that no process remains, no file was written, and the next file can be parsed."""
     ready = forked_worker.reader().pid
     before, root = (children(), children(ready)), set(Path("/").iterdir())
     yield

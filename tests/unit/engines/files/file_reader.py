@@ -1,6 +1,7 @@
 """Parse a file as the server does, and check what remains in the system.
 
-`read` forks a prepared process. `read_in_new_process` starts a worker as the server does, for tests of the start and of memory limits.
+`read` forks a prepared process. `read_in_new_process` starts a worker as the server does, for tests of the start and of
+memory limits.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from vademecum.engines.files.result import MESSAGES, Limits, Unreadable
 from vademecum.engines.files.subprocess_runner import parse
 from vademecum.engines.files.worker import Outcome, Task
 
-# A message that matches this contains technical details.
+# Technical details, which a message for users must not contain.
 _INNARDS = re.compile(r"Error|Exception|Traceback|errno|0x[0-9a-f]+|[/\\]\w+|\w\.\w|<|_|None|\bNULL\b", re.I)
 
 
@@ -57,7 +58,7 @@ def refused(data, filename="file.txt", by=read, **limits):
 
 
 def code_of(error):
-    assert error.message == MESSAGES[error.code], "the message is the one that belongs to the code"
+    assert error.message == MESSAGES[error.code], "the message does not belong to the code"
     assert is_a_sentence(error.message)
     return error.code
 
@@ -74,7 +75,7 @@ def children(parent=None):
         if folder.name.isdigit():
             try:
                 stat = (folder / "stat").read_text()
-            except OSError:  # gone meanwhile
+            except OSError:  # the process has ended since the listing
                 continue
             if int(stat.rpartition(")")[2].split()[1]) == parent:
                 found.add(int(folder.name))

@@ -25,7 +25,7 @@ LATE = 1000
 PROGRAM = f"""
 import os, select, signal, struct, sys, time
 sys.path.insert(0, {HOME!r})
-sys.modules["numpy"] = None  # as the reader's `main` does, before a library asks for it
+sys.modules["numpy"] = None  # as the worker's `main` does, before a library imports it
 from vademecum.engines.files import file_type, worker
 from vademecum.engines.files.charset import detect
 from vademecum.engines.files.formats import html_epub, odt, pdf, text
@@ -81,7 +81,7 @@ def reader() -> subprocess.Popen[bytes]:
         env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
         cwd="/",
     )
-    atexit.register(process.communicate)  # the process ends at the end of its input
+    atexit.register(process.communicate)  # closing its input ends the process
     return process
 
 

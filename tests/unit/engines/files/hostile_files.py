@@ -34,7 +34,7 @@ MEMBERS = {
     "odt": "content.xml",
     "epub": "OEBPS/a.xhtml",
 }
-ENDLESS = 30_000  # letters
+ENDLESS = 30_000  # letters of one word
 
 
 def innocent(ending):
@@ -59,7 +59,7 @@ def gibibyte():
 
 
 def bomb(ending, claimed=GIB):
-    """Make the text member unpack to a GiB, with `claimed` as the size in the archive."""
+    """Create a file whose text member unpacks to a GiB. `claimed`: the size that the archive states."""
     name = MEMBERS[ending]
     packed, checksum = gibibyte()
     with zipfile.ZipFile(io.BytesIO(innocent(ending))) as archive:
@@ -97,18 +97,18 @@ def with_doctype(ending, doctype):
 
 
 def laughs():
-    """Ten nested entities of ten references: 10^10 copies of a word."""
+    """Return a doctype with ten nested entities of ten references each, which expand to 10^10 copies of a word."""
     levels = "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(10))
     return f'<!DOCTYPE l [<!ENTITY a "laughter">{levels}]>'
 
 
 def outside(place, other):
-    """An external entity and an external parameter entity."""
+    """Return a doctype with an external entity and an external parameter entity."""
     return f'<!DOCTYPE l [<!ENTITY k SYSTEM "{place}"><!ENTITY % p SYSTEM "{other}"> %p;]>'
 
 
 def nested_xml(ending):
-    """Stored uncompressed, so that the parser refuses it and not the archive check."""
+    """Create a file of deeply nested XML, uncompressed so that the parser refuses it instead of the archive check."""
     spans = "<text:span>" * DEEP + "deep" + "</text:span>" * DEEP
     content = odt(f"<text:p>start {spans}</text:p>") if ending == "odt" else None
     if content is None:
@@ -157,7 +157,7 @@ def pdf_whose_drawing_draws_itself():
 
 
 def pdf_of_endless_words():
-    """Eight pages with one very long line each, in tiny letters."""
+    """Create a PDF of eight pages, each with one very long word in tiny letters."""
     out = io.BytesIO()
     pages = canvas.Canvas(out)
     for _ in range(8):
@@ -175,7 +175,7 @@ def pdf_bomb():
 
 @functools.cache
 def slow():
-    """A valid file that takes much longer to parse than the tests allow."""
+    """Create a valid file that takes much longer to parse than the time limits of the tests."""
     rows = "".join(
         "<row>" + "".join(f"<c><v>{n * 7919 % 10007 + c}</v></c>" for c in range(100)) + "</row>"
         for n in range(100)

@@ -106,7 +106,7 @@ def slides(*contents):
 
 
 def workbook(**sheets):
-    """Create an XLSX of rows by sheet name."""
+    """Create an XLSX. Each keyword is the name of a sheet, and its value the rows."""
     book = openpyxl.Workbook()
     book.remove(book.active)
     for name, rows in sheets.items():
@@ -167,7 +167,7 @@ def with_text(data, name, old, new):
 
 
 def with_link(data, listed, address):
-    """Return an Office file with a link added to the named relations."""
+    """Return the Office file with a link to this address added to the relations member `listed`."""
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
     link = f'<Relationship Id="rIdL" Type="{kind}" Target="{address}" TargetMode="External"/></Relationships>'
     return with_text(data, listed, "</Relationships>", link)

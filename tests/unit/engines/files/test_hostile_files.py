@@ -1,4 +1,4 @@
-"""A hostile file is refused or parsed harmlessly; it never harms the server or reads its secrets."""
+"""A hostile file is refused or parsed. It never harms the server or reads its secrets."""
 
 import http.server
 import io
@@ -63,7 +63,7 @@ def test_pdf_bomb_is_refused():
 
 
 def test_very_long_word_in_pdf_is_read_quickly():
-    """The search for split words starts at word starts, not at each letter."""
+    """The search for hyphenated words starts only at the starts of words, so its time stays linear."""
     words = text_of(hostile_files.pdf_of_endless_words(), seconds=60).split()
     assert [len(word) for word in words] == [hostile_files.ENDLESS] * 8
 
@@ -219,7 +219,7 @@ def test_pdf_with_wrong_page_count_is_read(count):
 
 @pytest.mark.parametrize("name", ["readme.md", "page.txt"])
 def test_text_with_many_comments_is_read_quickly(name):
-    # 40 comments are like a license at the start of a template; HTML detection must not backtrack over them
+    # like a license at the start of a template: HTML detection must not backtrack over the comments
     assert text_of(b"<!-- remark -->\n" * 40 + b"The lease.", name, seconds=60).endswith("The lease.")
 
 

@@ -57,7 +57,9 @@ def test_scan_with_one_text_page_is_read():
 
 
 def pdf_whose_letters_mean(*maps, words=b"The lease ends in May"):
-    """Create one text line per map: the character that the font assigns to a space. The next codes follow it."""
+    """Create a PDF with a line of text per map. A map is the code point that the font assigns to the space;
+    the codes after the space map to the code points that follow.
+    """
     count = len(maps)
     table = (
         b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def 1 begincodespacerange <00> <FF> "

@@ -29,7 +29,7 @@ SOAK = bool(os.environ.get("SOAK"))
 
 
 async def started(count=1):
-    """Wait until so many workers run."""
+    """Wait until this number of workers is running. Return their process ids."""
     for _ in range(1000):
         found = readers()
         if len(found) >= count:
@@ -38,7 +38,7 @@ async def started(count=1):
     raise AssertionError("no reader was started")
 
 
-# the wall-clock limit is just under a second above the CPU limit: either may end the worker, with the same error
+# The CPU limit and the wall-clock limit differ by less than a second. Either may end the worker, with the same error.
 @pytest.mark.parametrize("seconds", [0.99, 1, 1.99] if SOAK else [1])
 def test_slow_file_times_out(seconds):
     data = hostile_files.slow()
@@ -48,7 +48,7 @@ def test_slow_file_times_out(seconds):
 
 
 def test_cpu_limit_is_reported_as_timeout(tmp_path):
-    # lack of memory also ends in SIGKILL; on an idle machine the signal comes before the timeout
+    # run without the wall-clock limit, so that only the CPU limit can end the worker
     ended, said = run_alone(hostile_files.slow(), tmp_path, seconds=0.5)
     assert said is None
     assert ended == -signal.SIGXCPU
@@ -74,7 +74,7 @@ def test_memory_limit_is_reported(text):
 
 
 def outcomes(data, sizes):
-    """Return the error code with a memory limit in MB."""
+    """Parse with each memory limit in MB. Map the limit to the error code, or to "read" or "nothing"."""
     said = {}
     for memory in sizes:
         try:
@@ -250,7 +250,7 @@ def test_file_name_is_not_used_as_path(tmp_path):
 
 
 def test_worker_is_not_a_fork_of_the_server():
-    # library hooks in a forked copy (LanceDB starts threads and warns) may hang, and must never run
+    # At-fork hooks of libraries, such as LanceDB's, may hang, so the worker must not be a fork.
     program = """
 import os, sys
 sys.path[:0] = sys.argv[1:]

@@ -91,7 +91,7 @@ def test_empty_lines_are_not_table_rows(end):
 
 
 def test_header_is_found_if_one_column_lacks_a_name():
-    """The first column contains row labels."""
+    """The column without a name contains row labels, or is empty."""
     for names in (",Price,Stock", "Article,Price,Stock,"):
         rows = "\n".join([names, *(f"table of oak {n},{n},7" for n in range(100))])
         parts = read(rows.encode(), "prices.csv").parts

@@ -1,4 +1,4 @@
-"""The index lists blocks without vectors, which keyword search finds but vector search does not find yet."""
+"""The index lists the blocks without vectors, which only keyword search can find."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ AT = ("epoch", 1)
 
 @pytest.fixture(params=["in memory", "on disk"])
 def index(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
-    """An index whose rows are cached by the first search, or whose cache is too small for rows."""
+    """Return an index whose rows the first search caches, or one whose cache is too small for rows."""
     index = opened(shared=MatrixCache() if request.param == "in memory" else MatrixCache(0))
     index.apply([embedded("first", 0, 2)], [], [], AT)
     assert index.keyword_search("plain", {"first"}, 1)

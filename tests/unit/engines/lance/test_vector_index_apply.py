@@ -69,7 +69,7 @@ def test_block_without_chunks_deletes_its_rows(index: VectorIndex) -> None:
 
 
 def test_cached_and_stored_results_agree_after_many_writes(opened: Opener, cache: MatrixCache) -> None:
-    """Segments are merged and masked only in the cache; a new cache reads the files."""
+    """Only the cache merges and masks segments, and a new cache reads the files, so the two must be compared."""
     index = opened()
     index.apply([embedded("seed", 0, 1)], [], [], ("e", 1))
     index.keyword_search("plain", ["seed"], 1)
@@ -150,7 +150,7 @@ def test_keyword_search_works_without_a_model(opened: Opener) -> None:
 def test_optimise_leaves_few_versions_and_files(
     index: VectorIndex, tmp_path: Path, clock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if clock == "was put back":  # Lance deletes versions older than now: none, if the clock was set back
+    if clock == "was put back":  # Lance deletes versions older than now, which are none after the clock was set back
         monkeypatch.setattr(ChunkTable, "optimise", lambda table: None)
     for at in range(12):
         index.apply([embedded("a", at, 2)], [], [], ("e", at + 1))

@@ -12,7 +12,7 @@ from unit.engines.lance.sample_blocks import DIMS, MODEL, embedded, kill_at
 from vademecum.engines.lance import IndexDamaged, MatrixCache, VectorIndex
 from vademecum.engines.lance import checkpoint as states
 
-# Makes the writes that the test repeats afterwards, and kills itself with SIGKILL at the named place.
+# A program that makes the writes that the test repeats, and kills itself with SIGKILL at the named place.
 CRASH = """
 from vademecum.engines.lance import checkpoint as state, chunk_table as table
 index = VectorIndex.open(folder, MODEL, DIMS, cache=MatrixCache())
@@ -118,7 +118,7 @@ def test_table_older_than_its_checkpoint_is_rebuilt(opened: Opener, tmp_path: Pa
     """A power cut can lose Lance's newest files, which Lance does not sync, and keep the checkpoint."""
     filled(opened)
     manifests = sorted((tmp_path / "user").rglob("*.manifest"))
-    manifests[0].unlink()  # file names count down, so the first is the newest
+    manifests[0].unlink()  # the newest one, because the file names count down
     for hint in (tmp_path / "user").rglob("latest_version_hint.json"):
         hint.unlink()
     assert rebuilt(opened())
@@ -172,7 +172,7 @@ def test_programming_error_does_not_reset_the_index(opened: Opener, monkeypatch:
 
 
 def test_index_stays_usable_with_damaged_files(opened: Opener, tmp_path: Path) -> None:
-    """Truncate, empty or zero a file: the index finds all rows, or is empty and usable."""
+    """Truncate, empty or zero a random file: the index then finds all rows, or is empty and usable."""
     filled(opened)
     folder, gold = tmp_path / "user" / "vectors", tmp_path / "gold"
     shutil.copytree(folder, gold)

@@ -1,4 +1,4 @@
-"""Erasure removes deleted rows from the disk. Each scan is first shown to find the rows before the erasure."""
+"""Erasure removes deleted rows from the disk. Before the erasure, each test checks that its scan finds the rows."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ SIZES = [
 
 
 def needles(text: str, vector: NDArray[np.float32]) -> dict[str, bytes]:
-    """Return all forms in which a chunk may be stored on disk. Terms are stored, and searched for, one by one."""
+    """Map names to the forms in which a chunk may be stored on disk. Of its terms, only the first is included."""
     forms = {"text": text.encode(), "utf-16": text.encode("utf-16-le"), "vector": vector.tobytes()}
     forms["base64"] = base64.b64encode(vector.tobytes())
     forms["term"] = count_terms(text)["term"][0].tobytes()
@@ -59,7 +59,9 @@ def test_erase_leaves_no_byte_of_deleted_document(
     index.keyword_search("zebra", ["d0"], 1)
     assert all(found(tmp_path, forms) == CONTROL for forms in wanted.values())
     index.apply([], [], ["d1"], ("e", 999))
-    assert found(tmp_path, wanted["d1"]) == CONTROL, "the scan must see what a mere delete leaves"
+    assert found(tmp_path, wanted["d1"]) == CONTROL, (
+        "the scan does not find the rows that a delete leaves on disk"
+    )
     erased = index.erase()
     assert erased.files > 0 and erased.bytes > 0
     assert found(tmp_path, wanted["d1"]) == set()

@@ -1,4 +1,4 @@
-"""Vector search is exact, keyword search knows many scripts, scopes are respected, and cache and disk agree."""
+"""Vector search is exact, keyword search supports many scripts, both respect scopes, and cache and disk agree."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ from vademecum.engines.lance import MatrixCache, VectorIndex
 
 @pytest.fixture(params=["memory", "disk"])
 def either(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
-    """An index whose rows fit the cache, or one whose rows never do."""
+    """Return an index whose rows fit into the cache, or one whose rows never do."""
     return opened(shared=MatrixCache(1 if request.param == "disk" else 1 << 28))
 
 
@@ -28,7 +28,7 @@ def test_search_in_empty_scope_finds_nothing(either: VectorIndex) -> None:
 
 @pytest.mark.parametrize("scope_size", [1, 5, 40])
 def test_vector_search_is_exact(either: VectorIndex, scope_size: int) -> None:
-    """Recall is 1.0 against brute force, for a few documents and for all."""
+    """The hits are those of a brute-force search, in a few documents and in all."""
     given = {f"d{n:02}": vectors(n, 20) * (n + 1) for n in range(40)}
     either.apply([block(name, 0, ["x"] * 20, some) for name, some in given.items()], [], [], ("e", 1))
     scope = sorted(given)[:scope_size]

@@ -20,7 +20,7 @@ from vademecum.engines.onnx import download
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.pinned_models import E5_SMALL, PinnedModel
 
-SIZE = 24 << 20  # slightly more than the space that a pull requires in advance
+SIZE = 24 << 20  # bytes: slightly more than a pull requires before it starts
 
 
 def fill(disk: Path) -> None:

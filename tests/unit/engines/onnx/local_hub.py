@@ -15,8 +15,10 @@ from vademecum.engines.onnx.pinned_models import PinnedModel
 
 
 class Hub(ThreadingHTTPServer):
-    """`/repo/resolve/revision/path` redirects to `/cdn/path` of another host, with a signed URL that is valid for one
-    request, as the real hub does for large files."""
+    """Redirect `/repo/resolve/revision/path` to `/cdn/path` of another host, as the real hub does for large files.
+
+    The address of the redirect is signed and valid for one request.
+    """
 
     daemon_threads = True
 
@@ -32,9 +34,9 @@ class Hub(ThreadingHTTPServer):
         self.drop_after: int | None = None
         """The number of bytes after which a connection drops."""
         self.drops = 0
-        """How many more connections drop."""
+        """The number of connections that are still to be dropped."""
         self.silence = threading.Event()
-        """Until this is set, a connection stalls instead of dropping."""
+        """While this is not set, a connection stalls instead of dropping."""
         self.silence.set()
         self.statuses: list[int] = []
         """Error statuses to return first, one per request."""

@@ -1,7 +1,7 @@
 """A model that equals the published e5-small-v2, except for its weights, which are random.
 
-Its tokenizer is the published file, and its weights file has exactly the published length. So a pull does the same as
-for the real model; only two hashes differ.
+Its tokenizer is the published file, and its weights file has exactly the published length. A pull therefore does the
+same as for the real model, except that two hashes differ.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CONFIG = {
     "use_cache": True,
     **msgspec.to_builtins(SHAPE),
 }
-SPREAD = 0.1  # makes the vectors of texts differ enough to reveal a wrong graph
+SPREAD = 0.1  # large enough that a wrong graph gives clearly different vectors
 
 
 @functools.cache
@@ -70,8 +70,10 @@ def write_source(folder: Path, minilm: Path) -> PinnedModel:
     described = msgspec.structs.replace(
         E5_SMALL, config=_source(folder / "config.json"), weights=_source(folder / "model.safetensors")
     )
-    assert _source(folder / "tokenizer.json") == E5_SMALL.tokenizer, "it is the published file"
-    assert described.weights.bytes == E5_SMALL.weights.bytes, "the tensors are those of the published file"
+    assert _source(folder / "tokenizer.json") == E5_SMALL.tokenizer, "the tokenizer is not the published file"
+    assert described.weights.bytes == E5_SMALL.weights.bytes, (
+        "the weights file does not have the published length"
+    )
     return described
 
 

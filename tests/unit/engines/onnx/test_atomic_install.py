@@ -18,7 +18,7 @@ from vademecum.engines.onnx.pinned_models import PinnedModel
 
 @contextmanager
 def before_every_line_of(file: str, look: Callable[[], None]) -> Iterator[None]:
-    """Call `look` before each line of `file`: it sees what a crash between two lines would leave."""
+    """Call `look` before each line of `file` runs. It sees what a crash between two lines would leave."""
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code.co_filename != file:
@@ -48,7 +48,7 @@ def test_crash_during_install_leaves_one_complete_model(
         download.prepare_from_folder(newer, source, tmp_path)
     turn = seen.index(newer.revision)
     assert set(seen[:turn]) == {known.revision} and set(seen[turn:]) == {newer.revision}
-    assert [path.name for path in tmp_path.iterdir()] == [known.id], "the old one is gone in the end"
+    assert [path.name for path in tmp_path.iterdir()] == [known.id], "the old model was not deleted"
 
 
 def test_install_replaces_a_file_at_the_target(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:

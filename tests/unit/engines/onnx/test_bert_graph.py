@@ -112,9 +112,11 @@ def test_all_minilm_equals_the_reference(minilm: Path, minilm_source: Path) -> N
 
 def test_all_minilm_has_the_pinned_hashes(minilm: Path) -> None:
     assert sha256(minilm / GRAPH) == MINILM_GRAPH, (
-        "vectors already stored would no longer belong to this file"
+        "the graph has changed, so stored vectors no longer belong to it"
     )
-    assert load(minilm).hash == MINILM_SPACE, "every stored vector would be made anew: meant?"
+    assert load(minilm).hash == MINILM_SPACE, (
+        "the hash has changed, so servers will recompute every stored vector"
+    )
 
 
 @pytest.mark.parametrize(

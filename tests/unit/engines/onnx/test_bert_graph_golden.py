@@ -1,4 +1,4 @@
-"""The ONNX graph equals torch, whose vectors for seeded weights `make_golden.py` wrote to `golden/*.json`."""
+"""The ONNX graph computes the vectors of torch, which `make_golden.py` wrote to `golden/*.json` for seeded weights."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def test_graph_computes_the_vectors_of_torch(name: str) -> None:
         vector, narrow = (session.run(None, feed)[0][0] for session in (exact, stored))
         assert len(vector) == len(narrow) == shape.hidden_size
         assert np.abs(vector - np.array(expected)).max() < 1e-5
-        assert float(narrow @ np.array(expected)) > 0.9999, "as far as float16 may be off"
+        assert float(narrow @ np.array(expected)) > 0.9999, "float16 weights change the vector too much"

@@ -1,4 +1,4 @@
-"""A model is installed completely or not at all, from a folder or from a hub that drops, refuses or sends wrong data."""
+"""A model is installed completely or not at all, from a folder or from a hub that fails or sends wrong data."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_install_is_idempotent_and_reproducible(tiny: tuple[PinnedModel, Path], 
 
 
 def made_older(folder: Path, source: Path) -> None:
-    """Change an installed model to the state that an older version installed: weights in float32."""
+    """Change an installed model to the form that an older version installed, with weights in float32."""
     weights = read_weights(source / "model.safetensors")
     (folder / "model.onnx").write_bytes(
         build_float32_graph(read_config(source / "config.json"), weights).SerializeToString(
@@ -95,11 +95,11 @@ def test_float32_model_is_upgraded_without_a_download(tiny: tuple[PinnedModel, P
     ):
         made_older(folder, tiny[1])
         older = manifests.verify(folder)
-        assert older.hash != today.hash, "other vectors, if only by a hair: another space"
+        assert older.hash != today.hash, "slightly different vectors need another hash"
         assert again(tiny[0], tmp_path)
         assert manifests.verify(folder) == today
         assert left(tmp_path) == {"tiny-e5"}
-    assert not download.upgrade_precision(tiny[0], tmp_path), "once is enough"
+    assert not download.upgrade_precision(tiny[0], tmp_path), "a model must be upgraded only once"
 
 
 def test_damaged_float32_model_is_not_upgraded(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
@@ -164,14 +164,14 @@ def test_model_is_downloaded_from_the_hub(tiny: tuple[PinnedModel, Path], tmp_pa
     folder = pull(tiny, tmp_path / "models", hub, progress=lambda done, total: seen.append((done, total)))
     elsewhere = download.prepare_from_folder(*tiny, tmp_path / "elsewhere")
     assert manifests.verify(folder).hash == manifests.load(elsewhere).hash, (
-        "the way it came makes no difference"
+        "the model differs from one that was installed from a folder"
     )
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1] == sum(file.bytes for file in tiny[0].files)
     assert left(tmp_path / "models") == {"tiny-e5"}
     hub.log.clear()
     pull(tiny, tmp_path / "models", hub)
-    assert hub.log == [], "what is there is not fetched again"
+    assert hub.log == [], "an installed model was fetched again"
 
 
 def test_hf_endpoint_variable_selects_the_hub(
@@ -190,7 +190,7 @@ def test_stalled_download_is_resumed(
     hub.silence.clear()  # the hub stays silent until this event is set
     pull(tiny, tmp_path, hub)
     assert download.is_installed(tiny[0], tmp_path)
-    assert any(wanted for _, wanted in hub.log), "what had come was kept"
+    assert any(wanted for _, wanted in hub.log), "the received part was not kept"
 
 
 def test_interrupted_download_is_resumed_by_next_run(
@@ -210,7 +210,7 @@ def test_interrupted_download_is_resumed_by_next_run(
     pull(tiny, tmp_path, hub)
     assert download.is_installed(tiny[0], tmp_path)
     assert [name for name, _ in hub.log] == ["model.safetensors"]
-    assert hub.log[0][1], "the part was there"
+    assert hub.log[0][1], "the download did not resume at the received part"
 
 
 def test_download_restarts_if_hub_ignores_ranges(
@@ -221,7 +221,7 @@ def test_download_restarts_if_hub_ignores_ranges(
     assert download.is_installed(tiny[0], tmp_path)
     asked = [wanted for name, wanted in hub.log if name == "model.safetensors"]
     assert asked == [None, "bytes=30000-", "bytes=30000-"], (
-        "what it sends from the start is not added to what is here"
+        "a response from the start must not be appended to the received part"
     )
 
 

@@ -72,7 +72,7 @@ def test_resumed_download_fetches_no_byte_twice(published: tuple[PinnedModel, Pa
         512,
     )
     assert download.is_installed(E5_SMALL, pulled.models), (
-        "the commands take it for the real one, which it is but for its numbers"
+        "the model is not recognized as E5-small, although only its weights differ"
     )
 
 
@@ -83,7 +83,7 @@ def test_killed_pull_releases_lock_and_is_resumed(
     source = tmp_path_factory.mktemp("narrow")
     known = numpy_bert.write_source(
         source, name=E5_SMALL.id, vocab_size=2**16
-    )  # 9 MB: the outcome does not depend on the size
+    )  # only 9 MB, because the outcome does not depend on the size
     with running(known, source) as hub:
         kill_a_pull(known, tmp_path, hub)
 
@@ -113,15 +113,17 @@ def test_vectors_equal_reference_alone_and_in_a_batch(pulled: Pulled) -> None:
     embedder = Embedder(pulled.folder, workers=1)
     embedder.close()
     ids = [embedder.token_ids(text) for text in TEXTS]
-    assert [len(row) for row in ids][-1] == 512, "as many as the model takes"
+    assert [len(row) for row in ids][-1] == 512, "the long text is not truncated to the maximum of the model"
     weights = {name: value.astype(np.float64) for name, value in random_e5.weights().items()}
     expected = np.array([numpy_bert.forward(random_e5.SHAPE, weights, row) for row in ids])
-    assert (expected @ expected.T)[~np.eye(len(ids), dtype=bool)].max() < 0.99, "else any vector would do"
+    assert (expected @ expected.T)[~np.eye(len(ids), dtype=bool)].max() < 0.99, (
+        "the vectors differ too little for this test"
+    )
     session = embedder._session
     alone = np.array([run(session, [row])[0] for row in ids])
     assert (alone * expected).sum(axis=1).min() >= 0.9999
     batch = run(session, ids[:-1])
-    assert (alone[:-1] * batch).sum(axis=1).min() >= 0.999999, "a longer neighbour changes nothing"
+    assert (alone[:-1] * batch).sum(axis=1).min() >= 0.999999, "padding to a longer text changes a vector"
 
 
 def run(session: ort.InferenceSession, rows: list[list[int]]) -> np.ndarray:

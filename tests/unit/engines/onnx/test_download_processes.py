@@ -69,7 +69,7 @@ def test_pull_beyond_file_size_limit_can_be_resumed(
     hub.log.clear()
     download.pull(tiny[0], tmp_path, hub=hub.url)
     assert download.is_installed(tiny[0], tmp_path)
-    assert ("model.safetensors", "bytes=20000-") in hub.log, "what had come is kept"
+    assert ("model.safetensors", "bytes=20000-") in hub.log, "the received part was not kept"
 
 
 def namespace() -> list[str]:
@@ -80,7 +80,7 @@ def namespace() -> list[str]:
             == 0
         ):
             return words
-    pytest.skip(NO_DISK)  # and report it: without a small disk nothing was tested
+    pytest.skip(NO_DISK)  # the reason names the missing permission
 
 
 def test_full_disk_installs_no_model_and_keeps_parts(
@@ -107,4 +107,6 @@ def test_full_disk_installs_no_model_and_keeps_parts(
     assert (at_last, told["installed"]) == ("installed", True)
     assert told["left"] == [[], [".tiny-e5.download"], [".tiny-e5.download"], ["tiny-e5"]]
     asked = [wanted for name, wanted in hub.log if name == "model.safetensors"]
-    assert len(asked) == 2 and asked[0] is None and asked[1], "the second goes on, and a third there is none"
+    assert len(asked) == 2 and asked[0] is None and asked[1], (
+        "the second request resumes, and there is no third"
+    )

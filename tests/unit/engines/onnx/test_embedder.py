@@ -102,7 +102,7 @@ def test_truncated_text_keeps_its_end_token(embedder: Embedder) -> None:
     assert exact == long
     assert embedder.count_tokens("x " * 5000) == 5000
     assert embedder.count_tokens("") == 0
-    assert 0 not in embedder.token_ids("a"), "the baked-in padding is off"
+    assert 0 not in embedder.token_ids("a"), "the padding of the tokenizer file is not disabled"
 
 
 @pytest.mark.parametrize("work", ["count_tokens", "token_ids"])
@@ -113,7 +113,7 @@ def test_tokenizing_a_long_text_does_not_block_threads(embedder: Embedder, work:
     while thread.is_alive():
         time.sleep(0.001)
         turns += 1
-    assert turns > 50, "it takes a second"
+    assert turns > 50, "tokenizing blocked this thread"
 
 
 def test_queries_run_before_passages(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_queries_run_before_passages(tiny_model: Path, monkeypatch: pytest.Monke
         gate.open.set()
         await asyncio.gather(passages, *queries)
         first = [text.split(": ")[1] for text in gate.ran[:4]]
-        assert first[:2] == ["p0", "q0"], "a question does not wait for the passage that runs"
+        assert first[:2] == ["p0", "q0"], "a query must not wait for the running passage"
         assert {"q1", "q2"} <= {text.split(": ")[1] for text in gate.ran[:5]}
 
     with opened(tiny_model, workers=1) as embedder:
@@ -269,7 +269,7 @@ def test_failing_text_fails_only_its_caller(embedder: Embedder, monkeypatch: pyt
 def test_one_passage_thread_rests_unless_server_is_idle(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of two passage threads rests while the server is in use, works while it is idle, and does not delay a close."""
+    """One of two passage threads pauses while the server is busy, works while it is idle, and delays no close."""
     alone = threading.Event()
 
     async def main() -> None:

@@ -60,7 +60,7 @@ def test_graph_computes_only_in_float32(tiny_source: tuple[BertConfig, dict[str,
     halves = {t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT16}
     halves |= {name for name, kind in kinds.items() if kind == TensorProto.FLOAT16}
     readers = {node.op_type for node in model.graph.node if halves & set(node.input)}
-    assert readers == {"Cast", "Gather"}, "what is stored in half is looked up or widened, and nothing else"
+    assert readers == {"Cast", "Gather"}, "float16 weights may only be looked up or cast"
     assert kinds["embedding"] == TensorProto.FLOAT
 
 
@@ -84,8 +84,10 @@ def test_weight_too_large_for_float16_is_refused(
 
 
 def texts() -> list[str]:
-    """Return the cases of the normalizer and the chunker, each cut to its first words: more than ten languages, emoji,
-    tables, right-to-left text and combining marks."""
+    """Return the first 400 characters of the shared cases of normalization and chunking.
+
+    They include more than ten languages, emoji, tables, right-to-left text and combining marks.
+    """
     cases = json.loads((CONFORMANCE / "chunking.json").read_text("utf-8"))
     found = [part["text"] for case in cases for part in case["parts"]]
     found += [case["text"] for case in json.loads((CONFORMANCE / "normalization.json").read_text("utf-8"))]

@@ -24,7 +24,7 @@ Published = tuple[PinnedModel, Path]
 
 
 def export(weights: dict[str, np.ndarray]) -> ModelProto:
-    """Return weights as PyTorch exports them: transposed matrices without a name, each before the Add of its bias."""
+    """Return weights as PyTorch exports them: matrices are transposed, unnamed, and placed before their bias."""
     tensors, nodes = [], []
     for number, (name, value) in enumerate(weights.items()):
         is_matrix = value.ndim == 2 and "embeddings" not in name
@@ -41,7 +41,7 @@ def export(weights: dict[str, np.ndarray]) -> ModelProto:
 
 @pytest.fixture
 def published(tiny: Published, tmp_path: Path) -> tuple[PinnedModel, Path]:
-    """A model with a Maven artifact of the same weights as its published files, and the jar."""
+    """Return a model whose Maven artifact has the same weights as its published files, and the path of the jar."""
     known, source = tiny
     onnx = export(read_weights(source / known.weights.path)).SerializeToString()
     tokenizer = (source / known.tokenizer.path).read_bytes()

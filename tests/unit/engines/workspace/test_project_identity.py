@@ -1,4 +1,4 @@
-"""A folder's project: by its config, otherwise its repository, otherwise its name; equal on every machine."""
+"""The project of a folder comes from its config, its repository or its name, and is the same on every machine."""
 
 import os
 import subprocess
@@ -128,7 +128,7 @@ def test_project_identity_is_equal_in_every_home_folder(homes, folder):
 
 
 def forgeries(home):
-    """Create the files with which a foreign archive may imitate a worktree of ~/dev/app."""
+    """Yield the folder and the files with which a foreign archive may imitate a worktree of ~/dev/app."""
     app, trees = home / "dev" / "app" / ".git", home / "trees"
     yield app / "worktrees" / "app-fix", {}  # a worktree that belongs to another folder
     brought = trees / "brought" / "own"

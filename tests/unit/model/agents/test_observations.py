@@ -1,4 +1,4 @@
-"""Adding events to observations, their retention, and the briefing that quotes them."""
+"""Events are added to observations, which have a retention and are quoted in a briefing."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The choice of answers that enter prompts matches the shared cases (tests/conformance/answers.json), as in the browser."""
+"""Server and browser let the same answers enter prompts: shared cases of tests/conformance/answers.json."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The parts of an LLM request that need no I/O: endpoint URL, removal of reasoning, splitting of lines, hidden key."""
+"""The parts of an LLM request without I/O: the endpoint URL, removing reasoning, splitting lines, hiding the key."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Prompts match the shared cases (tests/conformance/prompt.json) and keep their promises for random input.
+"""Prompts match the shared cases (tests/conformance/prompt.json) and keep their invariants for random input.
 
-In the cases, a token is a run of non-blank characters, and a term a run of a–z and 0–9 in lower case. `.venv/bin/python
-tests/unit/model/chat/test_prompt.py` rewrites the expected values; read the diff before you commit it.
+In the cases, a token is a run of non-blank characters, and a term is a run of a–z and 0–9 in lower case.
+`.venv/bin/python tests/unit/model/chat/test_prompt.py` rewrites the expected values. Read the diff before you commit.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def count_words(texts: Sequence[str]) -> list[int]:
 
 
 async def guess(texts: Sequence[str]) -> list[int]:
-    """Count tokens as the server does without a model: four bytes each."""
+    """Estimate tokens as the server does without a model: one for every four bytes."""
     return [-(-len(text.encode(errors="replace")) // 4) for text in texts]
 
 
@@ -126,9 +126,11 @@ def hold_promises(told: PromptInput, budget: Budget, count: Any) -> None:
         kept, dropped = getattr(prompt.kept, kind), getattr(prompt.dropped, kind)
         ids = [item.id for item in getattr(told, kind)]
         assert sorted(kept + dropped) == sorted(ids)
-        assert kept == [i for i in ids if i in kept], "order"
+        assert kept == [i for i in ids if i in kept], "the order has changed"
     turns = [turn.id for turn in told.turns]
-    assert prompt.kept.turns == turns[len(turns) - len(prompt.kept.turns) :], "no gap"
+    assert prompt.kept.turns == turns[len(turns) - len(prompt.kept.turns) :], (
+        "a turn between kept turns was dropped"
+    )
     alone = made(msgspec.structs.replace(told, turns=[], memories=[], passages=[]), budget, count)
     assert (alone.tokens.state, alone.kept.facts) == (prompt.tokens.state, prompt.kept.facts)
     without = made(msgspec.structs.replace(told, passages=[]), budget, count)

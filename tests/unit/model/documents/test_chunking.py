@@ -1,8 +1,9 @@
-"""The splitter matches the shared cases (tests/conformance/chunking.json), keeps its promises, and takes linear time.
+"""Chunking matches the shared cases (tests/conformance/chunking.json), keeps its invariants, and takes linear time.
 
-A part's `text` is a string or a list of [string, times]. `units` is the length of the document's normalised text in
-UTF-16 units; `chunks` are [start, length, page, section], a chunk's text being that slice. `.venv/bin/python
-tests/unit/model/documents/test_chunking.py` rewrites the expected values; read the diff before you commit it.
+A part's `text` is a string or a list of [string, times]. `units` is the length of the document's normalized text in
+UTF-16 units. `chunks` are [start, length, page, section], where start and length select a chunk's text.
+`.venv/bin/python tests/unit/model/documents/test_chunking.py` rewrites the expected values. Read the diff before you
+commit it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CASES = Path(__file__).parents[3] / "conformance" / "chunking.json"
 
 SOAK = bool(os.environ.get("SOAK"))
 MANY = 300_000 if SOAK else 80_000
-LONG = 10_000  # UTF-16 units; a longer shared case repeats one piece
+LONG = 10_000  # UTF-16 units; only a part of longer shared cases is chunked, because they repeat one piece
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ def hold_promises(parts: list[Part]) -> list[Chunk]:
         assert length <= SIZE
         assert sum(cost(ord(one)) * times for one, times in Counter(piece.text).items()) <= BUDGET
         parted = end == piece.start and end > 0
-        assert not (parted and unicodedata.category(piece.text[0]).startswith("M")), "a mark lost its base"
+        assert not (parted and unicodedata.category(piece.text[0]).startswith("M")), (
+            "a combining mark was cut off"
+        )
         rest.append(units(end, piece.start - end))
         end = piece.start + length
     rest.append(units(end, len(encoded) // 2 - end))
@@ -93,7 +96,7 @@ def test_chunks_match_shared_cases(case: dict[str, Any]) -> None:
 
 
 def hold_the_beginning(case: dict[str, Any]) -> None:
-    """Check that a fifth of a long text is split like the whole text, except at its end."""
+    """Check that a fifth of a long text gives the same chunks as the whole text, except at its end."""
     (part,) = case["parts"]
     text = [[piece, times // 5 if times > 5 else times] for piece, times in part["text"]]
     parts = parts_of({"parts": [part | {"text": text}]})
@@ -177,7 +180,7 @@ def test_section_after_a_long_section_starts_a_chunk() -> None:
 
 @pytest.mark.parametrize("code", range(0x100))
 def test_character_cost_does_not_depend_on_other_characters(code: int) -> None:
-    """Texts that contain only Latin-1 characters use another cost computation than other texts."""
+    """The cost of Latin-1 texts is computed by separate code."""
     alike = [chunk([Part(chr(code) * 1100 + other * 300)])[0].text for other in ("b", "\u0411")]
     assert alike[0] == alike[1].replace("\u0411", "b")
 
@@ -218,7 +221,7 @@ def test_grapheme_clusters_are_not_split(unit: str) -> None:
 def test_chunking_takes_linear_time(text: str) -> None:
     began = time.thread_time()
     hold_promises([Part(text)])
-    assert time.thread_time() - began < (10 if SOAK else 5), "a quadratic splitter takes minutes for this"
+    assert time.thread_time() - began < (10 if SOAK else 5), "chunking takes more than linear time"
 
 
 def test_many_sections_on_one_page_take_linear_time() -> None:

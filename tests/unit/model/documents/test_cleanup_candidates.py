@@ -1,4 +1,4 @@
-"""Suggested deletions for full storage match the shared cases (tests/conformance/cleanup_candidates.json) of the browser."""
+"""Server and browser suggest the same deletions: shared cases of tests/conformance/cleanup_candidates.json."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A memory replaces another only if both state the same; in doubt both stay."""
+"""A memory supersedes another only if both state the same. In doubt, both are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's input for extraction from a turn, and the validation of its reply."""
+"""The input with which the language model extracts from a turn, and the validation of its reply."""
 
 import json
 import time
@@ -56,7 +56,7 @@ def test_truncated_reply_keeps_complete_items():
         assert found is not None and found.entities[0] == FOUND.entities[0], PLAIN[:end]
         if end > whole:
             assert found.relationships == FOUND.relationships
-        assert set(found.memories) <= set(FOUND.memories), "half a sentence is none"
+        assert set(found.memories) <= set(FOUND.memories), "a truncated sentence was extracted"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_hostile_reply_is_parsed_quickly_and_bounded():
         "{}" * 100_000,
     ):
         assert parse_reply(bad) is None
-    assert time.thread_time() - began < 10, "a second of a processor"
+    assert time.thread_time() - began < 10, "parsing a hostile reply is too slow"
     assert (
         len(found.entities) == extraction.ENTITIES_MAX
         and len(found.entities[0].notes) == extraction.NOTES_MAX

@@ -1,4 +1,4 @@
-"""The searchable text of memory rows and its pieces. The end of the previous turn is embedded but not stored."""
+"""The searchable text of memory rows, and its pieces. The end of the previous turn is embedded with the first piece."""
 
 import pytest
 

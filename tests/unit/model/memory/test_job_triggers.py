@@ -1,4 +1,4 @@
-"""Rows create and cancel jobs, and a failed attempt delays its job."""
+"""Changes of rows create and delete jobs, and a failed attempt delays its job."""
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ class File:
     def __init__(self):
         self.row_index = RowIndex()
         self.bodies = {}
-        self.jobs = {}  # completed jobs, too
+        self.jobs = {}  # including completed jobs
         self.stored = jobs.StoredJobs(extracted_up_to_seq=0)
 
     def commit(self, work):
@@ -75,10 +75,10 @@ def test_each_version_of_text_is_extracted_once():
     file.say(episode("e1", "s1"))
     first = file.jobs[ID]
     file.say(episode("e1", "s1", model="another"))
-    assert file.jobs[ID] is first, "it waits already"
+    assert file.jobs[ID] is first, "a waiting job was replaced"
     file.finish()
     file.say(episode("e1", "s1", status="stopped"))
-    assert file.jobs[ID].state == "done", "the text was worked on"
+    assert file.jobs[ID].state == "done", "the text was extracted again"
     file.say(episode("e1", "s1", aiResponse="something else."))
     assert file.jobs[ID].state == "waiting" and file.jobs[ID].text != first.text
 
@@ -89,7 +89,7 @@ def test_blank_or_waiting_turn_creates_no_job():
     file.say(episode("e2", "s1"), waiting=True)
     assert file.jobs == {}
     file.say(episode("e2", "s1"))
-    assert set(file.jobs) == {"extract.episodes.e2"}, "it has come in"
+    assert set(file.jobs) == {"extract.episodes.e2"}, "the turn is no longer waiting"
 
 
 def test_no_job_is_created_without_a_model():
@@ -178,7 +178,7 @@ def test_retry_delay_grows_until_the_job_fails():
     while job.state == "waiting":
         job = jobs.retry_later(jobs.start(job, NOW), NOW, "It failed.")
         waits.append(timestamps.seconds_until(job.due, NOW))
-    assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 0]  # only a person retries a failed job
+    assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 0]  # 0: no automatic retry
     assert (job.state, job.attempts, job.error) == ("failed", jobs.TRIES, "It failed.")
     once_more = jobs.reset(job, NOW)
     assert (once_more.state, once_more.attempts, once_more.due, once_more.error) == ("waiting", 0, NOW, "")

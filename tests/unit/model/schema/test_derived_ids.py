@@ -1,4 +1,4 @@
-"""Spelling variants of a name give the same derived ID, which is equal on every device."""
+"""Spelling variants of a name give the same derived ID, on every device."""
 
 import re
 

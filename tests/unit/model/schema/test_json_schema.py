@@ -13,8 +13,8 @@ from vademecum.model.sync.tombstone import make_tombstone
 
 REPOSITORY = Path(__file__).parents[4]
 
-# A new hash changes the protocol for every device: raise the version of the collection, keep the old file, write the
-# migration, and only then enter the new hash.
+# A new hash means that the protocol has changed for every device. Before you enter it, raise the version of the
+# collection, keep the old schema file, and write the migration.
 WIRE = "9c33c89bb0e268b796b2ebfa71256d9021b7b9743ddbf5b25b900b0f4e33ddbe"
 
 

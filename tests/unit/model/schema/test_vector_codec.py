@@ -1,6 +1,9 @@
-"""Decoding of vectors matches the shared cases (tests/conformance/vectors.json). `vectors`: numbers, or null if refused.
+"""Decoding of vectors matches the shared cases of tests/conformance/vectors.json.
 
-`.venv/bin/python tests/unit/model/schema/test_vector_codec.py` rewrites the expected values; read the diff before you commit it.
+In a case, `vectors` are the decoded numbers, or null if the text is refused.
+
+`.venv/bin/python tests/unit/model/schema/test_vector_codec.py` rewrites the expected values; read the diff before you
+commit it.
 """
 
 import json

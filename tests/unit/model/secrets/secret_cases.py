@@ -20,7 +20,7 @@ PEM = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{made('MII', 60)}\n{made('q', 63)}\
 UPPER = string.ascii_uppercase + string.digits
 HEX = "0123456789abcdef"
 
-# text with {} in place of the secret, the secret
+# A text with {} in place of the secret, and the secret.
 MUST = [
     ("The key is {}.", made("AKIA", 16, UPPER)),
     ("Use {} for CI", made("ASIA", 16, UPPER)),

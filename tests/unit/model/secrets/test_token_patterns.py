@@ -1,4 +1,4 @@
-"""The patterns of secrets take linear time for any text, and no hint prevents a match of its pattern."""
+"""The patterns of secrets take linear time for any text, and their hints prevent no match."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ HOSTILE = ["eyJ", "eyJ.", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "-----B
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_line_takes_linear_time(piece: str) -> None:
-    """Quadratic time would be 10^9 steps, many seconds. The CPU time limit is many times what linear time needs."""
+    """Quadratic time would be 10^9 steps and take much longer than the limit, which is many times the linear time."""
     line = piece * ((2**20 if SOAK else 2**15) // len(piece))
-    redact(line[:100])  # compiles the patterns, which happens at their first use
+    redact(line[:100])  # compile the patterns before the time is measured
     began = time.process_time()
     redact(line)
     assert time.process_time() - began < (60 if SOAK else 2)

@@ -1,4 +1,4 @@
-"""Merging takes linear time, however long a list the device claims to have assumed."""
+"""Merging takes linear time, even if the assumed state that a device sends contains a very long list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ids(side: str) -> list[str]:
 
 
 def test_merge_compares_ids_in_linear_time() -> None:
-    """Comparing each pair took three seconds for two lists of ten thousand ids, and a push has many rows."""
+    """Comparing each pair of ids would take three seconds for two lists of ten thousand, and a push has many rows."""
     gone, both = ids("gone"), ids("both")
     base = document("u", "d", activeSessions=[*gone, *both])
     stored = document("u", "d", activeSessions=[*gone, *both, *ids("theirs")])

@@ -77,7 +77,7 @@ def test_rollback_restores_the_llm_request_count():
 
 
 def test_deleting_long_memory_history_needs_few_reads():
-    """One read a link took 1.5 s for each thousand links and blocked the thread for all other requests."""
+    """One read per link would take 1.5 s for each thousand links and block the thread for all other requests."""
     reads = []
 
     def delete_newest(length):

@@ -28,7 +28,7 @@ def test_compound_ranks_above_its_words(asked: str, right: str, wrong: str) -> N
 
 
 def test_term_hash_is_stable() -> None:
-    """Hashes are stored on disk, so another hash function needs another layout version."""
+    """Hashes are stored on disk, so a change of the hash function requires a new layout version."""
     assert hash_term("lease") == 8432223190212403530
 
 

@@ -19,7 +19,7 @@ def test_score_of_minus_infinity_boosts_no_neighbor() -> None:
 
 
 def test_only_found_rows_are_boosted() -> None:
-    """The second of four turns is not found: it has no score to share, stays out, and separates its neighbors."""
+    """The second of four turns is not found. It is not added, and its neighbors do not boost each other across it."""
     sessions = [["a", "b", "c", "d"], ["e"]]
     lifted = boost_found_neighbors({"a": 4.0, "c": 4.0, "d": 8.0, "e": 2.0, "m": 1.0}, sessions)
     assert lifted == pytest.approx({"a": 5 * 0.8, "c": 9 * 0.8, "d": 10 * 0.8, "e": 2 * 0.8})
@@ -51,7 +51,7 @@ def test_fuse_ignores_lists_without_weight() -> None:
 
 
 def test_hybrid_ranks_by_score_distance() -> None:
-    """A clear keyword match outranks a slight lead in vector score. Fusion by ranks alone would rank them the other way."""
+    """A clear keyword match outranks a slight lead in vector score. Fusion by ranks alone would reverse the order."""
     words, meaning = [("clear", 20.0), ("faint", 2.0)], [("faint", 0.82), ("clear", 0.81), ("far", 0.7)]
     assert [key for key, _ in fuse_hybrid(words, meaning, 2)] == ["clear", "faint"]
     words, meaning = [("a", 20.0), ("b", 19.0)], [("b", 0.9), ("a", 0.7)]

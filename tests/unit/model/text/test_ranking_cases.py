@@ -109,7 +109,7 @@ def name(hit: Hit) -> str:
 
 
 def shown(hits: Iterable[tuple[Hit, float]], k: int) -> list[list[object]]:
-    """Return place, score and other places of the first k passages."""
+    """Return for each of the first k passages its place, its score, and the places of its duplicates."""
     first_k = list(group_by_text(hits))[:k]
     return [[name(first), score, *(name(hit) for hit, _ in also)] for (first, score), *also in first_k]
 
@@ -122,7 +122,7 @@ def cases() -> list[Case]:
 @pytest.mark.parametrize("case", cases() if CASES.exists() else [], ids=lambda case: case["name"])
 def test_ranking_matches_shared_cases(case: Case) -> None:
     for part, got in answer(case).items():
-        if part in ("meaning", "both"):  # the order of additions in a matrix product depends on the machine
+        if part in ("meaning", "both"):  # machines round differently, because they add in different orders
             assert [[key, *also] for key, _, *also in got] == [[key, *also] for key, _, *also in case[part]]
             assert [row[1] for row in got] == pytest.approx([row[1] for row in case[part]], abs=1e-5)
         else:

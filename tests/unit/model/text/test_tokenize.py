@@ -36,7 +36,7 @@ def test_fold_removes_case_and_accents(text: str, folded: str) -> None:
     "marks", ["\u0301\u0323", "\u0f72\u0f71", "\u0f72\uff9e", "\u0f72\u0f71" * 14 + "\u00ad"]
 )
 def test_fold_takes_linear_time_on_mark_runs(marks: str) -> None:
-    """A hundred thousand marks take a moment. Sorting them in one run took half a minute."""
+    """Sorting a hundred thousand marks in one run would take half a minute."""
     began = time.process_time()
     assert fold("é" + (marks * 120_000)[:120_000] + " mill").endswith(" mill")
     assert time.process_time() - began < 8
@@ -127,7 +127,7 @@ def test_duplicate_key_ignores_case_and_whitespace() -> None:
     "alphabet", [range(0x4E00, 0x9FF0), [0xFDFA, *range(0x627, 0x64B)]], ids=["dense", "long"]
 )
 def test_tokenizer_caches_stay_small(alphabet: Sequence[int]) -> None:
-    """The words never repeat: they are of a language without spaces, or contain characters that fold to many letters."""
+    """The texts never repeat. They have no spaces, or contain a character that folds to many letters."""
     chance = random.Random(1)
     texts = ["".join(map(chr, chance.choices(alphabet, k=32))) for _ in range(9000)]
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""The Unicode 14 tables: correct, equal in the browser, and later characters stay unchanged."""
+"""The Unicode 14 tables are correct and equal to the browser's. Characters of later versions are not changed."""
 
 import random
 import re
@@ -54,7 +54,7 @@ def test_browser_has_the_same_unicode_tables(source: str, name: str, table: str)
 
 
 def test_tables_are_those_of_unicode_14() -> None:
-    """A newer Python may only add characters."""
+    """A newer Python may only have more characters than the tables."""
     marks = {character for character in CHARACTERS if unicodedata.category(character)[0] == "M"}
     assigned = {character for character in CHARACTERS if unicodedata.category(character) != "Cn"}
     assert characters_of(MARKS) <= marks
@@ -65,7 +65,7 @@ def test_tables_are_those_of_unicode_14() -> None:
 
 
 def test_dropped_characters_are_assigned() -> None:
-    """An unassigned character would separate the letters beside it."""
+    """The tokenizer would treat an unassigned character as a separator of words."""
     assert characters_of(rules.ACCENTS) | characters_of(rules.INVISIBLE) <= characters_of(ASSIGNED)
 
 

@@ -37,7 +37,7 @@ class Works:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock for the queue that tests advance. Waits still take real time, and read this clock when they end."""
+    """Return a clock that tests can advance. The queue waits in real time and then reads this clock."""
     told = SimpleNamespace(now=time.monotonic(), time=time.time)
     told.monotonic = lambda: told.now
     monkeypatch.setattr(job_queue, "time", told)
@@ -72,7 +72,7 @@ def test_marker_is_written_after_response_unless_cancelled(tmp_path):
             await asyncio.sleep(0)
             committed.set()
             job.schedule("ada")
-            assert not await answering, "the answer goes out first"
+            assert not await answering, "the marker was written before the response"
             assert marker.exists()
             job.cancel("ada")
             job.schedule("bob")
@@ -230,7 +230,7 @@ def test_run_now_skips_the_retry_delay(tmp_path, monkeypatch):
             assert job.is_pending("ada") and works.done == 0
             job.schedule("ada", 0)
             await asyncio.sleep(0.05)
-            assert works.done == 0, "an ask like any other does not cut the waiting short"
+            assert works.done == 0, "an ordinary request must not end the retry delay"
             job.run_now("ada")
             await ended(job)
             assert works.done == 1
@@ -277,7 +277,7 @@ def test_interrupted_run_is_repeated_after_restart(tmp_path):
             job.schedule("ada", LATE)
         async with begun(tmp_path) as (job, works):
             await ended(job)
-            assert works.done == 1, "what was under way does not wait for what was asked meanwhile"
+            assert works.done == 1, "the interrupted run waits for the later request"
 
     asyncio.run(scenario())
 
@@ -289,7 +289,7 @@ def test_request_between_a_run_and_close_is_kept(tmp_path):
             job.run_now("ada")
             await works.under_way.wait()
             works.gate.set()
-            asyncio.get_running_loop().call_soon(job.schedule, "ada")  # after the last step of the run
+            asyncio.get_running_loop().call_soon(job.schedule, "ada")  # runs after the last step of the job
             await asyncio.create_task(job.close())
             assert works.done == 1
         async with begun(tmp_path) as (job, works):
@@ -314,7 +314,7 @@ def test_cancelled_request_does_not_run(tmp_path):
 
 
 def test_quiet_request_right_after_cancel_still_runs(tmp_path):
-    """The cancelled task has not ended yet."""
+    """The task of the cancelled request has not ended yet when the new request is made."""
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
@@ -329,7 +329,7 @@ def test_quiet_request_right_after_cancel_still_runs(tmp_path):
 
 
 def test_close_right_after_run_now_prevents_the_run(tmp_path):
-    """Otherwise the run would begin after the stop."""
+    """The run must not begin after the queue was closed. Its request is kept for the next start."""
 
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
@@ -351,7 +351,7 @@ def test_marker_stays_until_awaited_run_ends(tmp_path):
             job.schedule("ada")
             done = asyncio.create_task(job.run_and_wait("ada"))
             await works.under_way.wait()
-            assert (tmp_path / "test" / "ada").exists(), "a kill now would lose the work"
+            assert (tmp_path / "test" / "ada").exists(), "a kill during the run would lose the request"
             works.gate.set()
             await done
             await ended(job)
@@ -385,7 +385,7 @@ def test_awaited_run_starts_after_the_current_run(tmp_path):
             await asyncio.sleep(0)
             works.gate.set()
             await done
-            assert works.done == 2, "the first turn had begun before it was asked for"
+            assert works.done == 2, "the current run had begun before the request"
 
     asyncio.run(scenario())
 

@@ -1,4 +1,4 @@
-"""Background work yields to waiting requests, and still proceeds."""
+"""Background work yields to waiting requests, but never stops completely."""
 
 from types import SimpleNamespace
 

@@ -67,7 +67,7 @@ def test_foreign_name_does_not_change_the_detected_encoding():
 
 def test_invalid_byte_loses_one_character():
     whole = GERMAN * 20
-    assert GERMAN * 19 in text_of(whole.encode() + b"\xc3")  # cut in the middle of a letter
+    assert GERMAN * 19 in text_of(whole.encode() + b"\xc3")  # the text ends within a character
 
 
 @pytest.mark.parametrize("charset", ["shift_jis", "windows-1251", "iso-8859-15", "euc-jp", "windows-1252"])
@@ -134,7 +134,7 @@ def test_utf16_without_bom_is_decoded(language, end):
 
 
 def wrongly_named(name, more=""):
-    """Declare the encoding of the program's memory instead of that of the file."""
+    """Return XML that declares a wrong encoding, as programs do that name the encoding of their memory."""
     return f'<?xml version="1.0" encoding="{name}"?>\n<a>{GERMAN}{more}</a>'
 
 

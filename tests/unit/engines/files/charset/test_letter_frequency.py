@@ -119,7 +119,7 @@ TEXTS = {
     ),
 }
 CASES = [(language, encoding) for language, (_, encodings) in TEXTS.items() for encoding in encodings.split()]
-# A few words are enough where no other language would write them so.
+# Languages whose letters are so distinctive that a few words are enough.
 SHORT = [
     case for case in CASES if case[0] in {"ru", "uk", "bg", "el", "he", "ar", "th", "ja", "zh", "tw", "ko"}
 ]

@@ -57,7 +57,7 @@ def test_pdf_hyphen_of_compound_word_stays(how):
 
 
 def celled(turned=0):
-    """A table drawn cell by cell, as invoice programs do."""
+    """Create a PDF table that is drawn cell by cell, as invoice programs do. `turned`: the rotation of the page."""
     out = io.BytesIO()
     page = canvas.Canvas(out, pagesize=(500, 500))
     page.setPageRotation(turned)
@@ -81,7 +81,7 @@ def test_pdf_table_cells_are_separated(turned):
 
 
 def form():
-    """A filled form; password and empty fields are skipped."""
+    """Create a PDF with a filled form that has a password field and an empty field, whose values are not read."""
     out = io.BytesIO()
     drawn = canvas.Canvas(out)
     drawn.drawString(72, 760, "Name and town:")
@@ -119,7 +119,7 @@ def test_pptx_groups_tables_and_notes_are_read():
 
 
 def changed_deck():
-    """A text box with a formula as PowerPoint writes it, a hidden box, and a hidden slide."""
+    """Create a PPTX with a formula as PowerPoint writes it, a hidden text box, and a hidden slide, which is read."""
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[6])
     for words in ("With a formula.", "UNSEEN", "Seen."):
@@ -301,7 +301,7 @@ MAIN = b"""<!DOCTYPE html><title>Lease</title><h2>Keys of this page</h2><nav>Hom
 
 
 def test_html_headings_before_main_do_not_name_its_sections():
-    """A menu and a help text with their own headings precede the main part."""
+    """A heading and a menu precede the main element of the page."""
     parts = [(part.section, part.text) for part in read(MAIN).parts]
     assert parts == [
         ("Keys of this page", "Keys of this page\n\nHome"),

@@ -15,9 +15,9 @@ from unit.engines.files.file_reader import text_of
         (r"K\u00f6ln", "Köln"),
         (r"\u4e2d\u6587", "中文"),
         (r"\ud83d\ude00\uD83D\uDE00!", "😀😀!"),
-        (r"C:\\u00f6", r"C:\\u00f6"),  # an escaped backslash of a path, not an escape sequence
+        (r"C:\\u00f6", r"C:\\u00f6"),  # an escaped backslash, not an escape sequence
         (r"\\\u00f6", r"\\ö"),
-        (r"\u0022 \u005c \u000a \u007f", r"\u0022 \u005c \u000a \u007f"),  # decoding would break the JSON
+        (r"\u0022 \u005c \u000a \u007f", r"\u0022 \u005c \u000a \u007f"),  # decoded, they would break the JSON
         (r"\ud83d and \ude00", r"\ud83d and \ude00"),  # lone surrogates
         (r"a\nb\tc", r"a\nb\tc"),
     ],

@@ -58,7 +58,7 @@ def test_odt_text_is_read_as_displayed(how):
 
 
 def headed():
-    """The second page style is used, the third is not."""
+    """Create an ODT with three page styles, of which the third is not used."""
     above = "<style:header><text:p>Lease of the flat</text:p></style:header><style:footer><text:p>2</text:p></style:footer>"
     first = '<style:header-first style:display="false"><text:p>GONE</text:p></style:header-first>'
     below = "<style:footer><text:p>Ada Lovelace</text:p></style:footer>"

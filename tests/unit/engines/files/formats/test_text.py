@@ -1,4 +1,4 @@
-"""Hostile text files take at most a second of CPU time, or are refused for their length."""
+"""Hostile RTF is parsed in a time that is proportional to its length."""
 
 import os
 import time
@@ -26,5 +26,5 @@ def test_repetitive_rtf_is_parsed_quickly(start, piece):
     data = (start + piece * (LENGTH // len(piece)) + "}Words.}").encode()
     before = time.process_time()
     parse_rtf(data, Limits())
-    # The library's own loop takes two seconds for a megabyte of marks, in proportion to the length.
+    # The loop of the RTF library needs two seconds for a megabyte, in proportion to the length.
     assert time.process_time() - before < 4 * LENGTH / 2**20 + 1

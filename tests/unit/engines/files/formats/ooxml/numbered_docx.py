@@ -18,7 +18,7 @@ def level(number, text, spelling="decimal", start=1, more=""):
 
 
 def abstract(name, *levels, more=""):
-    """Levels are given as XML, or default to decimal numbers."""
+    """Create a list definition. Each level is XML or the text of a decimal level."""
     written = "".join(
         said if said.startswith("<") else level(number, said) for number, said in enumerate(levels)
     )
@@ -34,7 +34,7 @@ def override(number, more):
 
 
 def paragraph(said, num=None, at=None, style=None, mark="", look=""):
-    """`mark`: format of the paragraph mark; `look`: format of the text. A deleted mark deletes the text, too."""
+    """Create a paragraph. `mark`, `look`: the formats of its mark and text. A deleted mark deletes the text."""
     of = f'<w:pStyle w:val="{style}"/>' if style else ""
     own = "" if at is None else f'<w:ilvl w:val="{at}"/>'
     own += "" if num is None else f'<w:numId w:val="{num}"/>'
@@ -56,7 +56,7 @@ def style(name, num=None, at=None, based=None):
 
 
 def numbered(numbering, *paragraphs, styles=""):
-    """Create a DOCX of these definitions and paragraphs, given as XML."""
+    """Create a DOCX of these list definitions and paragraphs, which are XML."""
     members = {
         NUMBERING: f"<w:numbering {nsdecls('w')}>{numbering}</w:numbering>",
         "word/document.xml": f"<w:document {nsdecls('w')}><w:body>{''.join(paragraphs)}</w:body></w:document>",
@@ -97,7 +97,7 @@ def boxed(*said):
 
 
 def contract():
-    """Headings of two levels, a list, a text box, a table, deleted and empty paragraphs."""
+    """Create a DOCX with headings of two levels, a list, a text box, a table, and deleted and empty paragraphs."""
     levels = (
         level(0, "Article %1", "upperRoman", more='<w:pStyle w:val="HeadingOne"/>'),
         level(1, "%1.%2", more='<w:pStyle w:val="HeadingTwo"/><w:isLgl/>'),

@@ -1,4 +1,4 @@
-"""Charts and diagrams in presentations and Word documents are read in their place."""
+"""Charts and diagrams in presentations and Word documents are read at their positions."""
 
 import io
 import zipfile
@@ -47,7 +47,7 @@ def charted():
 
 
 def _points():
-    """A diagram as PowerPoint and Word store it."""
+    """Return the XML of a diagram as PowerPoint and Word store it."""
     points = (
         _POINT % (1, ' type="doc"', "<a:p/>"),
         _POINT % (2, "", _PARAGRAPH % ("Sign ", "the lease") + _PARAGRAPH % ("in", " May")),
@@ -60,7 +60,7 @@ def _points():
 
 
 def diagrammed():
-    """A slide with SmartArt, which python-pptx cannot create."""
+    """Create a slide with SmartArt, which python-pptx cannot create by itself."""
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[5])
     slide.shapes.title.text = "Steps"
@@ -77,7 +77,7 @@ def diagrammed():
 
 
 def word_drawn(about=""):
-    """A Word document with a chart, a diagram, the same chart again, and a picture that is lost. `about` each of them."""
+    """Create a DOCX with a chart, a diagram, the chart again and a missing chart. `about`: drawing attributes."""
     document = docx.Document()
     with zipfile.ZipFile(io.BytesIO(charted())) as deck:
         chart = next(deck.read(name) for name in deck.namelist() if name.startswith("ppt/charts/chart"))

@@ -81,7 +81,7 @@ _NOTES = (
 
 
 def docx_noted(kind):
-    """Two notes: the first is referenced twice, the second only in deleted text."""
+    """Create a DOCX with two notes: the first is referenced twice, the second only in deleted text."""
     data = docx_with(_REFERRING.replace("%s", kind))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         relations = archive.read(RELATIONS).decode()
@@ -101,7 +101,7 @@ def test_docx_note_follows_referring_paragraph(kind):
 
 
 def docx_numbered():
-    """The main member's name has a number, as some programs write it."""
+    """Create a DOCX whose main member is document2.xml, as some programs name it."""
     data = docx_noted("footnote")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -116,7 +116,7 @@ def test_docx_with_numbered_main_member_is_read():
 
 
 def docx_lost(target):
-    """It references a missing picture."""
+    """Create a DOCX that references a missing picture."""
     data = word("The lease ends in May.")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         relations = archive.read(RELATIONS).decode()
@@ -205,7 +205,7 @@ def test_docx_text_that_is_not_hidden_after_all_is_read(how):
 
 
 def docx_boxed():
-    """A text box as Word writes it, with a fallback copy for older programs."""
+    """Create a DOCX with a text box as Word writes it, with a fallback copy for older programs."""
     box = "<w:txbxContent><w:p><w:r><w:t>In a</w:t></w:r></w:p><w:p><w:r><w:t>box.</w:t></w:r></w:p></w:txbxContent>"
     names = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:wps="wps"'
     return docx_with(

@@ -185,7 +185,7 @@ def test_empty_paragraph_has_number_but_no_bullet():
 
 
 def surrounded():
-    """A header that is referenced twice, a footer, a note and a text box, each using the document's list."""
+    """Create a DOCX whose header (used twice), footer, note and text box use the same list as its body."""
     note = f'<w:footnote w:id="2">{paragraph("Below", 1, 0)}</w:footnote>'
     members = {
         "header": f"<w:hdr {nsdecls('w')}>{paragraph('Above', 1, 0)}</w:hdr>",
@@ -241,7 +241,7 @@ def test_invalid_numbering_keeps_text(how):
 
 
 def unlisted():
-    """The document references a missing numbering part."""
+    """Create a DOCX that references a missing numbering part."""
     data = numbered("", paragraph("x", 1, 0))
     return with_text(data, RELATIONS, "numbering.xml", "lost.xml")
 
@@ -251,7 +251,7 @@ def test_missing_numbering_keeps_text():
 
 
 def odd():
-    """Invalid levels, lists, numbers and styles next to valid ones."""
+    """Create a DOCX with invalid levels, lists, numbers and styles next to valid ones."""
     levels = (
         level(0, "%1.%2", start=2**31),
         level(1, "%2", start="x"),
@@ -286,7 +286,7 @@ def test_impossible_numbers_are_ignored():
 
 
 def crowd():
-    """100,000 definitions and lists, and 10,000 styles, each based on the previous one."""
+    """Create a DOCX with 100,000 list definitions and lists, and 10,000 styles, each based on the previous one."""
     many, places = range(100_000), range(0, 10_000, 5)
     kinds = "".join(abstract(n, "%1.") for n in many) + "".join(num(n + 1, n) for n in many)
     styles = "".join(style(f"s{n}", based=f"s{n - 1}") for n in range(10_000))
@@ -302,7 +302,7 @@ def test_many_lists_are_read_quickly():
 
 
 def linked_crowd():
-    """3,000 definitions that link to one with 3,000 levels of the same number."""
+    """Create a DOCX with 3,000 list definitions that link to one with 3,000 levels of the same number."""
     levels = "".join(level(0, f"{n}.%1.") for n in range(3000))
     one = f'<w:abstractNum w:abstractNumId="one"><w:styleLink w:val="one"/>{levels}</w:abstractNum>'
     many = "".join(abstract(n, more='<w:numStyleLink w:val="one"/>') + num(n + 1, n) for n in range(3000))
@@ -323,7 +323,7 @@ def test_very_long_number_is_truncated():
 
 
 def every_kind():
-    """A list for each spelling, separator and bullet, and one whose levels refer to each other."""
+    """Create a DOCX with a list for each number format, separator and bullet, and one with combined levels."""
     levels = [
         *(
             level(0, "(%1)", spelling, start=number)
@@ -355,7 +355,7 @@ def every_kind():
 
 
 def made():
-    """Documents that both implementations must read alike."""
+    """Return documents that server and browser must parse with the same result, by name."""
     return {
         "contract": contract(),
         "every kind of number": every_kind(),

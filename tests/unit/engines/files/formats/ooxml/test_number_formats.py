@@ -11,7 +11,7 @@ from unit.engines.files.file_reader import read, text_of
 from unit.engines.files.sample_files import saved, with_members, with_text, workbook
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-# A format or the number of a built-in format, the stored value, the displayed text.
+# A format or the number of a built-in format, the stored value, and the text that is read.
 SEEN = {
     "percent": [
         ("0%", "0.25", "25%"),
@@ -113,7 +113,7 @@ SEEN = {
         ('0\\ "zł"', "7", "7 zł"),
         ("[$₹-4009]0", "7", "₹7"),
         ("[$Rs.-4009] 0", "7", "Rs. 7"),
-        ("0 [$odd-1]", "7", "7"),  # not a known currency
+        ("0 [$odd-1]", "7", "7"),  # an unknown currency is left out
         ('General" €"', "7.5", "7.5 €"),
         ("0.00 €;;", "7", "7 €"),
         ('0;0 "€"', "7", "7"),
@@ -203,7 +203,7 @@ def hostile():
 
 
 def of_openpyxl():
-    """A price list with a percentage, an article number, a duration, a date and a fee."""
+    """Create a workbook with a percentage, an article number, a duration, dates, a time and a fee."""
     book = openpyxl.Workbook()
     row = {
         "0.0%": 0.125,
@@ -222,7 +222,7 @@ def of_openpyxl():
 
 
 def numbers():
-    """Many numbers of all sizes that two implementations may round or format differently."""
+    """Create a workbook with many numbers that server and browser could round or format differently."""
     chance = random.Random(1)
     drawn = [f"{chance.uniform(-1, 1) * 10 ** chance.randint(-20, 20)!r}" for _ in range(300)]
     halves = [f"{n + 0.5**k!r}" for n in (0, 1, 12, 10**10, 99_999_999_999) for k in range(1, 20)]
@@ -242,7 +242,7 @@ def numbers():
 
 
 def paid_in(code):
-    """A long table with amounts that count as numbers only because of their currency."""
+    """Create a long table whose amounts count as numbers only because their currency is known."""
     book = openpyxl.Workbook()
     book.active.append(["Article", "Price"])
     for n in range(300):

@@ -13,7 +13,7 @@ from vademecum.engines.files.result import Limits
 
 
 def strict(data):
-    """Convert a file to "Strict Open XML", which uses other namespaces."""
+    """Convert a file to Strict Open XML, which uses different namespaces."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     usual, other = (
@@ -57,7 +57,7 @@ KIN = {
 
 
 def kin(ending):
-    """The files differ only in their content type."""
+    """Create a template, macro file or slide show, which differs from a usual file only in its content type."""
     like, usual, called = KIN[ending]
     return with_text(plain_files()[like], "[Content_Types].xml", usual, called)
 
@@ -85,7 +85,7 @@ LINKED = {"docx": "word/_rels/document.xml.rels", "pptx": "ppt/slides/_rels/slid
 
 
 def linked(ending, address="http://www.example.org:80a/"):
-    """A link has an invalid address."""
+    """Create a file with a link to this address, which is invalid by default."""
     return with_link(plain_files()[ending], LINKED[ending], address)
 
 

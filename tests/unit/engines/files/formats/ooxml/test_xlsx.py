@@ -97,8 +97,11 @@ def test_xlsx_invalid_cell_does_not_affect_others(kind):
 
 
 def renamed(relations=None, members=None):
-    """A workbook with one string, "x", and one sheet. `relations`: replacements in the list of members. `members`: new
-    names of members, or None to remove one."""
+    """Create a workbook with one shared string, "x", and one sheet.
+
+    `relations`: replacements in the relations of the workbook.
+    `members`: maps members to new names, or to None to remove them.
+    """
     whole = with_cell('<c r="B2" t="s"><v>0</v></c>')
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
@@ -141,7 +144,7 @@ def test_xlsx_with_missing_parts_is_refused(what):
 
 
 def with_odd_looks():
-    """A font family, a color and a creation date that violate the standard."""
+    """Create a workbook whose font family, fill and creation date violate the standard."""
     data = workbook(Sheet=[["The lease ends", datetime.datetime(2026, 5, 1)]])
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         styles = archive.read("xl/styles.xml").decode()
