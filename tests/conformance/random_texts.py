@@ -48,7 +48,7 @@ def made(chance: random.Random, length: int) -> str:
 
 
 def every_character() -> list[str]:
-    """Return texts with the characters of all used planes, 200 per text, each beside characters that combine with it."""
+    """Return texts with the characters of all used planes, 200 per text, each beside combining characters."""
     codes = [*range(0xD800), *range(0xE000, 0x20400), *range(0x2F700, 0x32400), *range(0xE0000, 0xE0200)]
     points = [chr(code) for code in codes if not 0x3400 <= code < 0xD000 or code % 16 == 0]
     return [

@@ -21,7 +21,7 @@ ONE_IN = 12
 ALL_ROWS = 1000
 ROUNDS = 6
 PERSON = 1  # the seed of a person whose rows include some for each condition, which a random person may lack
-# Conditions whose removal alone has no visible effect, each with the reason. Some of them are checked before and after a
+# Conditions whose removal alone has no visible effect, each with the reason. Some are checked before and after a
 # read, because rows may move during it. A mutant of the predicate that both checks use is detected.
 SECOND_LOOKS = {
     "extract._ExtractionWriter._entities: is_within 1": "needed only for an id of another project",
