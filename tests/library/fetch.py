@@ -72,7 +72,7 @@ def _archive(source: Json, archives: Path) -> Path:
 
 
 def _download(source: Json, archives: Path) -> None:
-    """Download with pip, so that its index, certificates and proxies are used. Only this package comes as source."""
+    """Download an archive with pip, to use its index, certificates and proxies, and check the archive's hash."""
     with tempfile.TemporaryDirectory() as scratch:
         requirements = Path(scratch, "requirements.txt")
         requirements.write_text(

@@ -126,10 +126,10 @@ class Model:
     def _judge(self, collection: str, new: Row, assumed: Row | None) -> Row | None:
         key, held = (collection, new["id"]), self.rows.get((collection, new["id"]))
         wanted, believed = unmarked(new), unmarked(assumed)
-        if not self._fits(collection, new):  # 2
+        if not self._fits(collection, new):  # rule 2
             known = held is not None and self._is_assumed(collection, held, assumed)
             return self._refusal(new, "INVALID", held if known else None)
-        if held is not None and held.row == wanted:  # 3
+        if held is not None and held.row == wanted:  # rule 3
             return held.row if "syncError" in new else None
         if "syncError" in new and "syncError" in (assumed or {}) and wanted == believed:
             return None
@@ -137,7 +137,7 @@ class Model:
             return self._judge_unknown(key, new)
         merged = not self._is_assumed(collection, held, assumed)
         if merged:
-            if held.dead or assumed is None or collection == "vectorEmbeddings":  # 4, 6
+            if held.dead or assumed is None or collection == "vectorEmbeddings":  # rules 4 and 6
                 return held.row
             believed, wanted = self._healed(collection, believed), self._healed(collection, wanted)
             wanted = merge(collection, believed, held.row, wanted)
@@ -145,7 +145,7 @@ class Model:
                 return held.row
         elif held.dead and new["createdAt"] < self.forgotten_at:
             return self._refusal(new, "FORGOTTEN", held)
-        return self._accept(key, new, wanted, merged)  # 5, 6
+        return self._accept(key, new, wanted, merged)  # rules 5 and 6
 
     def _judge_unknown(self, key: Key, new: Row) -> Row | None:
         if new["createdAt"] < self.forgotten_at:

@@ -64,7 +64,7 @@ async def stored(person: Person, collection: str, row_id: str) -> Row | None:
 
 
 async def seqs(person: Person, *collections: str) -> dict[str, int]:
-    """Return "collection/id" → seq of every row, pulled one row at a time."""
+    """Map the "collection/id" of every row to its seq. Each page has one row, because only pages state a seq."""
     found: dict[str, int] = {}
     for collection in collections or COLLECTIONS:
         lwt = 0
@@ -75,7 +75,7 @@ async def seqs(person: Person, *collections: str) -> dict[str, int]:
 
 
 async def base(person: Person, collection: str, row_id: str) -> str:
-    """Return the `base` by which a refusal names the stored row."""
+    """Return the `base` with which a refusal refers to the stored row."""
     return f"{await epoch(person)}:{(await seqs(person, collection))[f'{collection}/{row_id}']}"
 
 

@@ -76,7 +76,7 @@ class World:
 
     def anything(self, chance):
         """Push outdated or inconsistent rows and assumed states, as an outdated or hostile client may do."""
-        collection = chance.pick([*COLLECTIONS, "documents", "memories"])  # these merge the most fields
+        collection = chance.pick([*COLLECTIONS, "documents", "memories"])  # these two merge most
         pairs = [self._any_pair(chance, collection) for _ in range(chance.pick([1, 2, 3, 4]))]
         self.checked.push(collection, pairs)
 

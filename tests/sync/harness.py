@@ -36,7 +36,7 @@ LOG_LINES = 100
 
 
 def reserve_port() -> socket.socket:
-    """Reserve a port while the server is down. The server can still listen on it (SO_REUSEADDR)."""
+    """Bind a port, so that no other process takes it while the server is down. SO_REUSEADDR lets the server use it."""
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))
@@ -65,7 +65,7 @@ class Harness:
         self.kill_at: str | None = None
         self.silent = False
         self.ignore_request: str | None = None
-        self.download_limits: list[int] = []  # bytes
+        self.download_limits: list[int] = []  # of the next downloads, in bytes
         self.secret = secrets.token_hex(16)
 
     async def start(self) -> None:

@@ -1,4 +1,4 @@
-"""The fixture `engine`: each test of this suite runs once for every records engine."""
+"""Provide the fixture `engine`, which runs each test of this folder once for every records engine."""
 
 import asyncio
 

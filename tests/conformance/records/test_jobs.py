@@ -1,4 +1,4 @@
-"""Every records engine stores jobs and the ids of ingested events in the commit that causes them."""
+"""Every records engine stores jobs and the ids of ingested events in the same commit as the rows that cause them."""
 
 import asyncio
 import random

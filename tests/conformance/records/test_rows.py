@@ -1,4 +1,4 @@
-"""Every records engine stores rows, pages, tombstones, epochs and savepoints alike."""
+"""Every records engine behaves the same for rows, pages, tombstones, epochs and savepoints."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from vademecum.model.sync.transaction import SEQ_JUMP
 
 
 def put(collection, *rows, **options):
-    """Return the work of a transaction that stores these rows as JSON with a space, which engines must keep."""
+    """Return a function for `store.write` that puts these rows as JSON with spaces, which engines must preserve."""
 
     def work(tx):
         for row in rows:

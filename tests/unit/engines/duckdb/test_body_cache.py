@@ -9,7 +9,7 @@ class File:
         self.row_index, self.recent, self.seq = RowIndex(), BodyCache(), 0
 
     def commit(self, *rows, deleted=False, followed=True):
-        """Commit rows. `followed`: whether the cache absorbs the changes."""
+        """Commit rows. `followed`: whether the changes are passed to the cache."""
         changes = {}
         for key, body in rows:
             self.seq += 1

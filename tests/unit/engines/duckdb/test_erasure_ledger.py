@@ -186,7 +186,7 @@ def test_kill_during_compaction_loses_no_line(tmp_path):
     assert subprocess.run([sys.executable, "-c", KILLED, ledger.path], check=False).returncode == 9
     new = tmp_path / "ada.jsonl.new"
     assert ledger.path.read_bytes() == before and new.exists()
-    new.write_bytes(new.read_bytes()[:-5])  # as if the process was killed earlier
+    new.write_bytes(new.read_bytes()[:-5])  # as if the process had been killed during the write
     ledger = reopen(tmp_path, deletion("a", 10), deletion("b", 10))
     assert last_seqs(ledger) == {"a": 10, "b": 10} and count(ledger) == 2 and not new.exists()
 

@@ -109,7 +109,7 @@ def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -
     cursor = Cursor(raw, Deadlines())  # type: ignore[arg-type]
     for statement in statements:
         cursor.execute(statement)
-    cursor.check(float("inf"))  # no statement is running
+    cursor.check(float("inf"))  # even now, because no statement is running
     assert raw.interrupts == interrupted
 
 

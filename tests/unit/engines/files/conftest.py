@@ -1,4 +1,4 @@
-"""Checks after each parsed file."""
+"""Fixtures that check after a test that the parsing had no side effects."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +11,7 @@ from unit.engines.files.file_reader import children, read, read_in_new_process
 
 @contextmanager
 def harmless(reading):
-    """Check that no process remains, no file was written, and the next file can be parsed."""
+    """Check at the end that no process or file remains and that the next file can be parsed."""
     ready = forked_worker.reader().pid
     before, root = (children(), children(ready)), set(Path("/").iterdir())
     yield

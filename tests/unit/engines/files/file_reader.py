@@ -51,7 +51,7 @@ def in_order(text, *pieces):
 
 
 def refused(data, filename="file.txt", by=read, **limits):
-    """Return the error code and check the message."""
+    """Parse a file that must be refused. Check the error message and return the error code."""
     with pytest.raises(Unreadable) as caught:
         by(data, filename, **limits)
     return code_of(caught.value)

@@ -34,7 +34,7 @@ MEMBERS = {
     "odt": "content.xml",
     "epub": "OEBPS/a.xhtml",
 }
-ENDLESS = 30_000  # letters of one word
+ENDLESS = 30_000  # the number of letters in a word
 
 
 def innocent(ending):

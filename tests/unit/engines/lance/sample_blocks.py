@@ -30,7 +30,7 @@ def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "pla
 
 
 def kill_at(program: str, folder: Path, places: list[str]) -> None:
-    """Run the program for each place in a new process that kills itself. Its `folder` is named after the place."""
+    """Run the program once per place, in a process that kills itself there, with a `folder` named after the place."""
     for place in places:
         process = start_process(_run, program, folder / place, place)
         assert process.wait(120) == -signal.SIGKILL, place

@@ -45,7 +45,7 @@ def test_second_concurrent_pull_is_refused(tiny: tuple[PinnedModel, Path], tmp_p
     answers: multiprocessing.Queue[str] = SPAWN.Queue()
     first, second = (SPAWN.Process(target=pull, args=(tiny[0], tmp_path, hub.url, answers)) for _ in range(2))
     first.start()
-    soon_outside(lambda: hub.sent >= 1000)  # the first process is downloading
+    soon_outside(lambda: hub.sent >= 1000)  # wait until the first process is downloading
     second.start()
     said = answers.get(timeout=DONE_S)
     assert said.startswith("MODEL_BUSY: tiny-e5 is being downloaded by another process"), said

@@ -84,7 +84,7 @@ def test_weight_too_large_for_float16_is_refused(
 
 
 def texts() -> list[str]:
-    """Return the first 400 characters of the shared cases of normalization and chunking.
+    """Return the first 400 characters of each text in the shared cases of normalization and chunking.
 
     They include more than ten languages, emoji, tables, right-to-left text and combining marks.
     """
@@ -92,7 +92,7 @@ def texts() -> list[str]:
     found = [part["text"] for case in cases for part in case["parts"]]
     found += [case["text"] for case in json.loads((CONFORMANCE / "normalization.json").read_text("utf-8"))]
     whole = ((t if isinstance(t, str) else "".join(text * times for text, times in t))[:400] for t in found)
-    # Leave out lone surrogates, a case of the normalizer: the tokenizer refuses them, and JSON input contains none.
+    # Leave out texts with lone surrogates, because the tokenizer refuses them.
     return [text for text in dict.fromkeys(whole) if text.encode(errors="replace").decode() == text]
 
 

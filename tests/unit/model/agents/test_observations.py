@@ -1,4 +1,4 @@
-"""Events are added to observations, which have a retention and are quoted in a briefing."""
+"""Events are added to observations. Observations expire, and briefings quote them."""
 
 import asyncio
 

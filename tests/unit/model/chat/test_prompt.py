@@ -121,7 +121,7 @@ def hold_promises(told: PromptInput, budget: Budget, count: Any) -> None:
         return
     assert prompt == made(told, budget, count)
     _fits(prompt, budget, count)
-    _is_told_apart(prompt, told)
+    _check_delimiters(prompt, told)
     for kind in ("facts", "turns", "memories", "passages"):
         kept, dropped = getattr(prompt.kept, kind), getattr(prompt.dropped, kind)
         ids = [item.id for item in getattr(told, kind)]
@@ -150,7 +150,7 @@ def _fits(prompt: Prompt, budget: Budget, count: Any) -> None:
     assert whole + allowed.response <= allowed.total == budget.total
 
 
-def _is_told_apart(prompt: Prompt, told: PromptInput) -> None:
+def _check_delimiters(prompt: Prompt, told: PromptInput) -> None:
     """Check that each delimiter occurs exactly once if its section is present, and otherwise never."""
     documents = "AUTHORITATIVE DOCUMENT" if told.mode == "authoritative" else "DOCUMENT"
     kept = prompt.kept

@@ -38,8 +38,8 @@ def test_other_file_is_not_a_secret_file(path: str) -> None:
     assert not holds_secrets(path)
 
 
-def told(tool: str, failed: str = "", **given: object) -> tuple[str, str, str]:
-    """Return kind, path and content of the recorded action."""
+def action_of(tool: str, failed: str = "", **given: object) -> tuple[str, str, str]:
+    """Return the kind, path and content of the recorded action."""
     event = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": given}
     if failed:
         event |= {"hook_event_name": "PostToolUseFailure", "error": failed}
@@ -50,18 +50,18 @@ def told(tool: str, failed: str = "", **given: object) -> tuple[str, str, str]:
 
 def test_no_content_of_secret_file_is_recorded() -> None:
     line = f"localhost:5432:db:user:{WORD}\n"
-    assert told("Write", file_path=".pgpass", content=line) == ("write", ".pgpass", "31 bytes")
+    assert action_of("Write", file_path=".pgpass", content=line) == ("write", ".pgpass", "31 bytes")
     edit = {"file_path": "a/.env", "old_string": WORD, "new_string": f"{WORD}3"}
     several = {"file_path": "a/.env", "edits": [{"old_string": WORD, "new_string": "x"}]}
     for tool, given in (("Edit", edit), ("MultiEdit", several)):
-        assert told(tool, **given) == ("edit", "a/.env", "a file of secrets")
-    failed = told("Edit", failed=f"String to replace not found in file.\nString: {WORD}", **edit)
+        assert action_of(tool, **given) == ("edit", "a/.env", "a file of secrets")
+    failed = action_of("Edit", failed=f"String to replace not found in file.\nString: {WORD}", **edit)
     assert failed == ("error", "a/.env", "a file of secrets")
-    assert told("Read", file_path=".env", offset=3, limit=2) == ("read", ".env", "lines 3–4")
-    other = told("mcp__files__write", path="~/.netrc", text=WORD)
+    assert action_of("Read", file_path=".env", offset=3, limit=2) == ("read", ".env", "lines 3–4")
+    other = action_of("mcp__files__write", path="~/.netrc", text=WORD)
     assert other == ("command", "~/.netrc", "a file of secrets")
 
 
 def test_excerpt_of_other_file_is_recorded() -> None:
-    assert told("Write", file_path="id_generator.py", content="import os\n")[2] == "10 bytes\nimport os"
-    assert told("Edit", file_path="README.md", old_string="a", new_string="b")[2] == "- a\n+ b"
+    assert action_of("Write", file_path="id_generator.py", content="import os\n")[2] == "10 bytes\nimport os"
+    assert action_of("Edit", file_path="README.md", old_string="a", new_string="b")[2] == "- a\n+ b"

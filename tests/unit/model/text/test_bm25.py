@@ -1,4 +1,4 @@
-"""BM25 and its postings."""
+"""BM25 scores, and the postings that they are computed from."""
 
 import math
 

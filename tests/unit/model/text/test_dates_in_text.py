@@ -1,4 +1,4 @@
-"""Shared cases of the date terms of questions and rows (tests/conformance/dates_in_text.json)."""
+"""Date terms of questions and rows match the shared cases (tests/conformance/dates_in_text.json)."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Normalization: shared cases (tests/conformance/normalization.json), fixed point and linear time.
+"""Normalization matches the shared cases (tests/conformance/normalization.json), is idempotent, and takes linear time.
 
 A case's `text` is a string, or a list of [string, times] to be joined. `.venv/bin/python
 tests/unit/model/text/test_normalization.py` rewrites the expected values; read the difference before you commit it.

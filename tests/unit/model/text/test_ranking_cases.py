@@ -1,4 +1,4 @@
-"""Shared cases of ranking (tests/conformance/ranking.json), which the browser runs too.
+"""Ranking matches the shared cases (tests/conformance/ranking.json), which the browser runs too.
 
 The `kind` of a case: `terms` of a text, `bm25` of a few texts, `boost` of the scores of turns (null: no vector), `fuse` of
 ranked lists, or a `search` over rows of an index in memory. `.venv/bin/python tests/unit/model/text/test_ranking_cases.py`
@@ -31,7 +31,7 @@ def spelled(text: str | list[tuple[str, int]]) -> str:
 
 
 def answer(case: Case) -> Case:
-    """Return the values that a case expects."""
+    """Return the actual results for a case."""
     return KINDS[case["kind"]](case)
 
 

@@ -1,4 +1,4 @@
-"""Folding, terms and stems."""
+"""Text is folded, split into terms, and words are reduced to stems."""
 
 import random
 import time

@@ -134,7 +134,7 @@ def test_utf16_without_bom_is_decoded(language, end):
 
 
 def wrongly_named(name, more=""):
-    """Return XML that declares a wrong encoding, as programs do that name the encoding of their memory."""
+    """Return XML that declares a wrong encoding, as programs do that name the encoding of their strings in memory."""
     return f'<?xml version="1.0" encoding="{name}"?>\n<a>{GERMAN}{more}</a>'
 
 
