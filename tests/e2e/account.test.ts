@@ -212,7 +212,7 @@ test("forget everything shows a receipt and clears the device", async () => {
   const isForgotten = async () => "forgottenAt" in (await device.call<object>("account"));
   await device.until(isForgotten);
   await device.untilStatusIs("synced");
-  expect(await message.isVisible()).toBe(true); // a sync does not hide it
+  expect(await message.isVisible()).toBe(true); // still shown after a sync
   await device.clickLink("Settings"); // leaving the page resets the form
   await device.clickLink("Memory");
   await field.waitFor();

@@ -116,7 +116,7 @@ test("an identical file is stored once", async () => {
   await settled(laptop);
   expect((await harness.liveRows(ada, "documents")).length).toBe(2);
   const [, dropped] = await laptop.rows("documents", { sort: [{ id: "asc" }] });
-  expect(dropped!.activeSessions).toEqual(["tides"]); // dropped on a chat
+  expect(dropped!.activeSessions).toEqual(["tides"]); // the chat on which it was dropped
 });
 
 test("the reader scrolls to a cited passage", async () => {

@@ -126,7 +126,7 @@ test("a question runs before waiting passages", async () => {
   expect(order).toEqual(["question", "passages"]);
 });
 
-test("aborted passages leave the queue", async () => {
+test("aborted passages are removed from the embedding queue", async () => {
   const [reason, left] = await page.evaluate(async () => {
     const deleted = new AbortController();
     const texts = Array.from({ length: 1000 }, (_, n) => `A thousand texts would take a minute: ${n}.`);

@@ -41,7 +41,7 @@ test("the embedding model starts only when the device is offline", async () => {
   expect(runs(device)).toBe(false);
 
   await device.setOffline(true);
-  await device.call("syncNow"); // an open stream survives the emulated loss of the network
+  await device.call("syncNow"); // notice the loss: an open stream survives the emulation
   await device.until(async () => runs(device)); // before any question
   await device.page.reload();
   await device.ask("What does housing cost me?"); // a question that shares no words with the lease

@@ -36,7 +36,7 @@ test("a question runs before all waiting passages", async () => {
   expect(started).toEqual(["a", "q1", "q2", "b", "c"]);
 });
 
-test("an aborted job leaves the queue", async () => {
+test("an aborted job is removed from the queue", async () => {
   const { queue, started, next } = controlledQueue();
   const deleted = new AbortController();
   const results = ["a", "b", "c"].map((text) => queue.passage(text, deleted.signal));

@@ -169,7 +169,7 @@ test("the first load contains every text that its files show", () => {
   expect(keys.filter((key) => !START.test(key))).toEqual([]);
 });
 
-test("a text without arguments ignores values", () => {
+test("t() ignores values that a text does not use", () => {
   expect(t("sync.line.starting", { n: 2, when: "" })).toBe(TEXTS["sync.line.starting"]);
   expect(t("sync.line.sending", { n: 2, when: "" })).toBe("2 changes waiting");
 });

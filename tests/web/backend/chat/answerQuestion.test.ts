@@ -187,7 +187,7 @@ test.each([
   await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({}));
 });
 
-test("Stop works in every phase of answering", async () => {
+test("pressing Stop ends an answer in every phase", async () => {
   summary$.next(summary("live"));
   let goOn = () => {};
   onAvailabilityCheck = onQuestion = () => new Promise((resolve) => (goOn = resolve));

@@ -40,7 +40,7 @@ test("a text without pages is split at paragraphs", () => {
   }
 });
 
-test("a text without pages and paragraphs is split, too", () => {
+test("a text without pages or paragraphs is split into pieces", () => {
   const found = mergePieces(wall);
   expect(Math.max(...found.map(({ pieces }) => pieces.length))).toBeLessThanOrEqual(64);
   expect(found.flatMap(({ pieces }) => pieces)).toEqual(wall);

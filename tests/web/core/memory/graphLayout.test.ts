@@ -7,7 +7,7 @@ const ROOM = { width: 600, height: 400, margin: { x: 40, y: 40 } };
 const IDS = Array.from({ length: 30 }, (_, at) => `e${at}`);
 const distance = (a: Point, b: Point) => Math.hypot(a.x - b.x, a.y - b.y);
 
-test("the layout keeps nodes inside and apart, and is deterministic", () => {
+test("the graph layout keeps nodes apart and in bounds, and is deterministic", () => {
   const edges = IDS.slice(1).map((to) => ({ from: "e0", to }));
   const places = layout(IDS, edges, ROOM);
   const points = [...places.values()];
