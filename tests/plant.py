@@ -70,11 +70,14 @@ def copy_checkout(target: Path) -> None:
 
 def run(command: list[str], copy: Path) -> str:
     """Run a command in the copy and return its output. Raises TimeoutExpired after killing its process group."""
-    environment = os.environ | {
-        "PYTHONPATH": f"{copy / 'server'}",  # import from the copy, not from the checkout that the environment names
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HF_HUB_OFFLINE": "1",
-    }
+    environment = (
+        os.environ
+        | {
+            "PYTHONPATH": f"{copy / 'server'}",  # import from the copy, not from the checkout that the environment names
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HF_HUB_OFFLINE": "1",
+        }
+    )
     with subprocess.Popen(
         command, cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,

@@ -28,7 +28,10 @@ CHANGES = {  # the values that an edit may set, some of which the server must re
         "filename": [TEXT],
         "size": [1, 2, 3, 1000, -1],
         "contentHash": ["1" * 64, "2" * 64],
-        "status": ["ready", "failed"],  # without `pending`, because the server may complete such documents at any time
+        "status": [
+            "ready",
+            "failed",
+        ],  # without `pending`, because the server may complete such documents at any time
         "statusDetail": [ABSENT, TEXT],
         "pageCount": [ABSENT, 1, 2],
         "lastAccessedAt": [make.day(n) for n in range(1, 9)],

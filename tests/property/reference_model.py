@@ -98,8 +98,8 @@ class Model:
     def push(self, collection: str, batch: list[tuple[Row, Row | None]]) -> list[Row]:
         """Apply a batch and return the expected answer.
 
-    The error mark of a refused row has a `code` and perhaps a `base`, which is "?" if this batch assigned its seq.
-    """
+        The error mark of a refused row has a `code` and perhaps a `base`, which is "?" if this batch assigned its seq.
+        """
         for new, _ in batch:
             if new["_deleted"]:
                 self.delete((collection, new["id"]), new)

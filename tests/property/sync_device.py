@@ -31,8 +31,8 @@ class Device:
     def batch(self, collection):
         """Return the rows to push, with their assumed states.
 
-    A row that was changed back to its assumed state is not sent. It is replaced by the pulled row.
-    """
+        A row that was changed back to its assumed state is not sent. It is replaced by the pulled row.
+        """
         for key in [k for k in self.unsent if k[0] == collection]:
             if self.rows[key] == self.assumed.get(key):
                 self.take(key, self.mirror[collection].get(key[1], self.rows[key]))

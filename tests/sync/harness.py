@@ -201,7 +201,9 @@ class Harness:
                 if connection.bytes_left == 0:
                     break
             if connection.is_ignored:
-                await asyncio.Event().wait()  # the server closes its connection, but the client's must stay open
+                await (
+                    asyncio.Event().wait()
+                )  # the server closes its connection, but the client's must stay open
             writer.close()
 
         tasks = [asyncio.create_task(forward_requests()), asyncio.create_task(forward_responses())]

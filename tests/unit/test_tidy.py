@@ -183,9 +183,7 @@ def test_files_and_functions_are_short_and_documented():
     for path in MODULES:
         assert source(path).count("\n") <= LINES_MAX, path
         tree = parsed(path)
-        assert ast.get_docstring(tree) or not source(path).strip(), (
-            f"{path} has no docstring"
-        )
+        assert ast.get_docstring(tree) or not source(path).strip(), f"{path} has no docstring"
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert (node.end_lineno or 0) - node.lineno < FUNCTION_MAX, f"{path}: {node.name}"

@@ -22,7 +22,9 @@ NOW = "2026-01-01T00:00:00.000Z"
 async def open_duckdb(folder, hooks):
     """Open the DuckDB engine."""
     instance, accounts = Instance(), SimpleNamespace(exists=lambda user_id: True, name_of=str)
-    instance.cursor().execute("SET fsync_mode = 'NONE'")  # faster, and no test in this folder simulates a power failure
+    instance.cursor().execute(
+        "SET fsync_mode = 'NONE'"
+    )  # faster, and no test in this folder simulates a power failure
     folder.mkdir(parents=True, exist_ok=True)
     migrations = migrations_folder()
     stores = open_user_stores(folder, instance, migrations, Registry(), accounts, lambda: NOW, hooks)

@@ -150,7 +150,9 @@ def test_keyword_search_works_without_a_model(opened: Opener) -> None:
 def test_optimise_leaves_few_versions_and_files(
     index: VectorIndex, tmp_path: Path, clock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if clock == "was put back":  # Lance deletes versions older than now, which are none after the clock was set back
+    if (
+        clock == "was put back"
+    ):  # Lance deletes versions older than now, which are none after the clock was set back
         monkeypatch.setattr(ChunkTable, "optimise", lambda table: None)
     for at in range(12):
         index.apply([embedded("a", at, 2)], [], [], ("e", at + 1))

@@ -17,7 +17,10 @@ from unit.engines.files.file_reader import text_of
         (r"\ud83d\ude00\uD83D\uDE00!", "😀😀!"),
         (r"C:\\u00f6", r"C:\\u00f6"),  # an escaped backslash, not an escape sequence
         (r"\\\u00f6", r"\\ö"),
-        (r"\u0022 \u005c \u000a \u007f", r"\u0022 \u005c \u000a \u007f"),  # decoded, they would break the JSON
+        (
+            r"\u0022 \u005c \u000a \u007f",
+            r"\u0022 \u005c \u000a \u007f",
+        ),  # decoded, they would break the JSON
         (r"\ud83d and \ude00", r"\ud83d and \ude00"),  # lone surrogates
         (r"a\nb\tc", r"a\nb\tc"),
     ],
