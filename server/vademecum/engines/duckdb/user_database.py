@@ -20,12 +20,10 @@ from vademecum.engines.duckdb import migrations as migrate
 from vademecum.engines.duckdb.body_cache import BodyCache
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.segment_index import SegmentIndex, SegmentName, SegmentPlan
 from vademecum.engines.duckdb.segments import (
     NewChecksum,
     RowLocations,
-    SegmentIndex,
-    SegmentName,
-    SegmentPlan,
     Statement,
 )
 from vademecum.errors import Broken

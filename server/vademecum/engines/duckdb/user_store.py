@@ -27,11 +27,10 @@ from vademecum.engines.duckdb.damage import ReplacedError
 from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.paths import RECORDS_FILE, file_identity
+from vademecum.engines.duckdb.segment_index import SegmentName, SegmentPlan
 from vademecum.engines.duckdb.segments import (
     NewChecksum,
     RowLocations,
-    SegmentName,
-    SegmentPlan,
     StoredRowHead,
 )
 from vademecum.engines.duckdb.user_database import (
