@@ -1,8 +1,8 @@
 """Run the real `vademecum` command on a data folder, with or without a real server.
 
-Each command runs in its own process with its own streams, environment and exit code. These processes are forked from one
-that has already imported the program (see `forked_command`), because imports dominate a command's time. So are servers,
-except in tests of their start.
+Each command runs in its own process with its own streams, environment and exit code. Commands and servers are forked
+from a process that has already imported the program (see `forked_command`), because imports take most of a command's
+time. Only tests of the server start use a new process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass
 class Done:
-    """The result of a command."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -48,16 +48,16 @@ class Done:
         return json.loads(self.out)
 
     def refusal(self) -> str:
-        """Return the one sentence of a failed command; fail if there is more or less. Log lines are ignored here."""
-        assert self.code != 0, f"accepted: {self.out}"
-        assert self.out == "", f"a refusal goes to standard error, not to standard output: {self.out}"
+        """Check that the command failed with one sentence on standard error, and return it. Log lines are ignored."""
+        assert self.code != 0, f"the command succeeded: {self.out}"
+        assert self.out == "", f"an error must go to standard error only: {self.out}"
         assert "Traceback" not in self.err and "ExceptionGroup" not in self.err, self.err
         lines = [
             line for line in self.err.splitlines() if not line.startswith(("Usage:", "Try ", '{"event"'))
         ]
         lines = [line for line in lines if line.strip()]
-        assert len(lines) == 1, f"not one line: {self.err}"
-        assert re.fullmatch(r"Error: .+[.?)'\"]", lines[0]), f"not a sentence: {lines[0]}"
+        assert len(lines) == 1, f"the error is not exactly one line: {self.err}"
+        assert re.fullmatch(r"Error: .+[.?)'\"]", lines[0]), f"the error is not a sentence: {lines[0]}"
         return lines[0].removeprefix("Error: ")
 
 
@@ -78,7 +78,7 @@ class Running:
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, **more)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Send a signal and return the exit code and the seconds until the end."""
+        """Send a signal to the server. Return its exit code and the seconds until it ended."""
         began = time.monotonic()
         self.process.send_signal(number)
         code = self.process.wait(60)
@@ -87,7 +87,10 @@ class Running:
 
 @dataclass
 class Home:
-    """`settings`: VADEMECUM_* variables, without the prefix, for all commands and servers of this folder."""
+    """A data folder, and the commands and servers that use it.
+
+    `settings`: environment variables for all of them, without the prefix VADEMECUM_.
+    """
 
     data: Path
     settings: dict[str, str] = field(default_factory=dict)
@@ -146,17 +149,17 @@ class Home:
             return subprocess.Popen(command, env=self.environment(), stdout=file, stderr=file), log
 
     def start(self, *flags: str, in_new_process: bool = False) -> Running:
-        """Start a server and wait until it is ready to answer. `in_new_process`: as a person does it, with all its imports."""
+        """Start a server and wait until it is ready. `in_new_process`: start it as a user does, not by a fork."""
         process, log = self.spawn(*flags, in_new_process=in_new_process)
         began = time.monotonic()
         while (address := local_auth.read(self.data)) is None or address.pid != process.pid:
             output = log.read_text(errors="replace")
             assert process.poll() is None, f"the server ended with {process.returncode}\n{output}"
-            assert time.monotonic() - began < START_S, f"the server does not come up\n{output}"
+            assert time.monotonic() - began < START_S, f"the server did not start in time\n{output}"
             time.sleep(0.02)
         server = Running(address.url, process, log, flags)
         while "listens on" not in server.output():
-            assert time.monotonic() - began < START_S, "the server does not say where it listens"
+            assert time.monotonic() - began < START_S, "the server did not print its address in time"
             time.sleep(0.02)
         return server
 

@@ -1,4 +1,4 @@
-"""Shared fixtures."""
+"""Fixtures of the CLI tests."""
 
 import pytest
 

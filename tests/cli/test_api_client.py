@@ -1,4 +1,4 @@
-"""Calls from a command to a running server."""
+"""Requests of commands to a running server: repeats, lost responses and version mismatches."""
 
 import asyncio
 import threading
@@ -21,8 +21,10 @@ from vademecum.settings import Settings
 
 @contextmanager
 def server(*answers):
-    """Run a server that gives these answers (status, headers, body) in turn and then repeats the last one. Yield its
-    address and the bodies that it received."""
+    """Run a server that returns these responses (status, headers, body) in turn, and the last one repeatedly.
+
+    Yield its address and the list of received bodies.
+    """
     sent: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -61,20 +63,20 @@ def upload(address):
 BUSY = (503, {"retry-after": "0"}, b'{"code": "BUSY", "detail": "Reading."}')
 
 
-def test_busy_server_gets_complete_request_again():
+def test_command_repeats_complete_request_to_busy_server():
     with server(BUSY, BUSY, (200, {}, b'{"ok": true}')) as (address, sent):
         assert upload(address) == {"ok": True}
         assert len(sent) == 3 and all(b"text" in body for body in sent)
 
 
-def test_busy_server_fails_after_timeout(monkeypatch):
+def test_command_fails_if_server_stays_busy_until_timeout(monkeypatch):
     monkeypatch.setattr(api_client, "BUSY_WAIT_S", 0.2)
     with server(BUSY) as (address, sent), pytest.raises(VademecumError, match="Reading"):
         upload(address)
     assert len(sent) > 1
 
 
-def test_refused_request_is_not_repeated():
+def test_command_does_not_repeat_a_rejected_request():
     with server((409, {"retry-after": "0"}, b'{"code": "CONFLICT", "detail": "No."}')) as (address, sent):
         with pytest.raises(VademecumError, match="No"):
             upload(address)
@@ -83,7 +85,7 @@ def test_refused_request_is_not_repeated():
 
 @contextmanager
 def lost(requests):
-    """Run a server that records requests and drops their connections."""
+    """Run a server that appends the path of each request to `requests` and closes the connection without a response."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
@@ -104,7 +106,7 @@ def lost(requests):
 
 
 def write(data):
-    """Send a write as an agent does, waiting for other commands."""
+    """Store a memory as an agent's command does, which waits while another command uses the folder."""
     return asyncio.run(
         api_client.use_client_in_turn(
             Settings(data=data), lambda client: client.call("POST", "/v1/memories", json={})
@@ -112,7 +114,7 @@ def write(data):
     )
 
 
-def test_write_with_lost_answer_is_not_repeated(tmp_path):
+def test_command_does_not_repeat_a_write_whose_response_was_lost(tmp_path):
     requests = []
     with api_client.try_lock(tmp_path), lost(requests) as address:
         local_auth.publish(tmp_path, local_auth.ServerInfo(address, 1, "secret"))
@@ -121,7 +123,7 @@ def test_write_with_lost_answer_is_not_repeated(tmp_path):
     assert requests == ["/v1/memories"]
 
 
-def test_unreachable_server_is_retried(tmp_path, monkeypatch):
+def test_command_retries_an_unreachable_server(tmp_path, monkeypatch):
     monkeypatch.setattr(api_client, "LOCK_WAIT_S", 0.5)
     with lost([]) as gone:
         pass
@@ -139,8 +141,8 @@ OLD = b'{"users": 1, "accounts": 1, "erasedAgain": 0, "backupAt": "", "skipped":
 @pytest.mark.parametrize(
     ("version", "message"), [("0.0.9", "its version is 0.0.9,"), ("", "its version is unknown,")]
 )
-def test_missing_field_names_both_versions(tmp_path, version, message):
-    """Only the command that needs the missing field fails."""
+def test_error_about_missing_field_names_versions_of_server_and_command(tmp_path, version, message):
+    """The server of another version does not return a field that the command needs."""
     home = Home(tmp_path / "data")
     with api_client.try_lock(home.data), server((200, {}, OLD)) as (address, sent):
         local_auth.publish(home.data, local_auth.ServerInfo(address, 1, "secret", version=version))
@@ -155,7 +157,7 @@ def test_missing_field_names_both_versions(tmp_path, version, message):
     )
 
 
-def test_missing_nested_field_names_outdated_server():
+def test_error_about_missing_nested_field_names_outdated_server():
     with server((200, {}, b'{"rows": [{"id": "a", "of": {}}]}')) as (address, _):
         (row,) = upload(address)["rows"]
     assert row["id"] == "a" and row.get("name") is None
@@ -164,7 +166,7 @@ def test_missing_nested_field_names_outdated_server():
     assert msgspec.json.encode(row) == b'{"id":"a","of":{}}'
 
 
-def test_server_publishes_its_version(tmp_path):
+def test_server_file_contains_the_version_of_the_server(tmp_path):
     home = Home(tmp_path / "data")
     with home.serving():
         assert local_auth.read(home.data).version == __version__

@@ -1,4 +1,4 @@
-"""The assistant of a real server process: set up by environment variables, checked by the doctor, its key never printed."""
+"""The assistant of a real server process: its settings, the doctor's check, and the secrecy of its key."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def finding(home):
     return next(one for one in looked.json if one["check"] == "assistant")
 
 
-def test_key_question_and_reply_are_not_logged(tmp_path):
+def test_assistant_key_question_and_reply_are_not_logged(tmp_path):
     rules = [
         {"when": "refuse", "status": 401, "raw": f"{KEY} {CANARY}"},
         {"when": "break", "say": [f"{CANARY} pays."], "ends": "broken"},
@@ -72,9 +72,13 @@ def test_key_question_and_reply_are_not_logged(tmp_path):
             assert finding(home)["ok"]
             server.end()
         asked = httpx.get(f"{url}/asked", trust_env=False).json()
-        assert [one["headers"]["authorization"] for one in asked][:3] == [f"Bearer {KEY}"] * 3, "it was sent"
+        assert [one["headers"]["authorization"] for one in asked][:3] == [f"Bearer {KEY}"] * 3, (
+            "the requests to the model must contain the key"
+        )
     output = server.output()
-    assert f"Assistant: {MODEL}" in output and '"ASSISTANT_KEY"' in output, "the operator learns what fails"
+    assert f"Assistant: {MODEL}" in output and '"ASSISTANT_KEY"' in output, (
+        "the log must name the model and the error code"
+    )
     assert KEY not in output and CANARY not in output
     files = [path for path in home.data.rglob("*") if path.is_file()]
     assert files and not any(KEY.encode() in path.read_bytes() for path in files)
@@ -110,7 +114,7 @@ def test_doctor_checks_the_assistant(tmp_path):
         ({"assistant_key": f"{KEY}é"}, "key"),
     ],
 )
-def test_invalid_assistant_address_prevents_start(tmp_path, settings, words):
+def test_server_does_not_start_with_invalid_assistant_address(tmp_path, settings, words):
     home = home_with(tmp_path, "")
     refusal = home.run("serve", "--port", 0, **settings).refusal()
     assert words in refusal and KEY not in refusal
@@ -132,8 +136,8 @@ def test_stopping_server_ends_answers_with_error(tmp_path):
             assert server.process.wait(60) == 0
 
 
-def test_command_leaves_extraction_to_next_server(tmp_path):
-    """The command ends soon, so a request would be paid for, aborted, and counted as an attempt."""
+def test_command_leaves_extraction_to_the_next_started_server(tmp_path):
+    """A request of a short command would be aborted, but still be paid for and counted as an attempt."""
     home = home_with(tmp_path, "http://127.0.0.1:9")
     with home.serving() as server:
         home.add("ada@example.org")
@@ -148,7 +152,7 @@ def test_command_leaves_extraction_to_next_server(tmp_path):
             return len(httpx.get(f"{url}/asked", trust_env=False).json())
 
         home.settings["assistant_url"] = url
-        time.sleep(1.5)  # until the job is due again
+        time.sleep(1.5)  # wait until the backoff of the job has ended
         for _ in range(3):
             home.ok("context", "--user", "ada@example.org", "--folder", tmp_path)
             assert asked() == 0

@@ -1,4 +1,4 @@
-"""The commands `backup` and `restore`: verified copies, a new epoch, and erased rows stay erased."""
+"""The commands `backup`, `restore` and `doctor`: verified copies, new epochs, erased rows and damaged files."""
 
 import hashlib
 import shutil
@@ -20,14 +20,14 @@ def home(tmp_path):
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
-    """Return a folder with one document of Ada, created once, and her account's id."""
+    """Create a data folder with one document of Ada, once for all tests. Return the folder and her account's id."""
     there = Home(tmp_path_factory.mktemp("begun") / "data")
     return there.data, there.keep("ada@example.org")
 
 
 @pytest.fixture
 def ada(home, begun):
-    """Return the id of Ada's account; `home` is a copy of the folder."""
+    """Copy the folder of `begun` to `home`, and return the id of Ada's account."""
     folder, account = begun
     shutil.copytree(folder, home.data)
     return account
@@ -49,7 +49,7 @@ def push(client, collection, row):
 
 
 def digest(folder):
-    """Return the hash of each file below the folder."""
+    """Map the path of each file below the folder to its hash."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
@@ -58,7 +58,7 @@ def holds(folder, text):
     return any(text.encode() in p.read_bytes() for p in folder.rglob("*") if p.is_file())
 
 
-def test_restore_starts_epoch_and_keeps_erased_rows_erased(home, tmp_path):
+def test_restore_begins_new_epoch_and_keeps_erased_rows_erased(home, tmp_path):
     copy = tmp_path / "copy"
     with home.serving("--erase-delay-s", "0.05") as server:
         for name in ("ada", "bob"):
@@ -72,7 +72,7 @@ def test_restore_starts_epoch_and_keeps_erased_rows_erased(home, tmp_path):
             assert len(made["users"]) == 3 and len(made["files"]) >= 3
             before = digest(copy)
             assert {k: v for k, v in before.items() if k != "backup.json"} == made["files"]
-            # changes after the backup
+            # Make changes after the backup, which the restore must undo or keep.
             assert ada.delete(f"/v1/documents/{erased['id']}").status_code == 200
             later = upload(ada, "later.txt", "The barn was built last year.")
             assert bob.post("/v1/forget", json={"confirm": "forget everything"}).status_code == 200
@@ -83,7 +83,7 @@ def test_restore_starts_epoch_and_keeps_erased_rows_erased(home, tmp_path):
 
             done = home.ok("restore", copy, "--yes", "--json").json
             assert done["backupAt"] == made["at"] and done["erasedAgain"] >= 2
-            assert digest(copy) == before, "a backup can be restored as often as it must"
+            assert digest(copy) == before, "a restore must not change the backup"
 
             refused = ada.get(PATH, params={"lwt": old["lwt"], "id": old["id"]})
             assert refused.status_code == 409 and refused.json()["code"] == "EPOCH"
@@ -95,8 +95,8 @@ def test_restore_starts_epoch_and_keeps_erased_rows_erased(home, tmp_path):
             stones = {row["id"]: row for row in rows(ada, "documents") if row["_deleted"]}
             assert stones.keys() == {erased["id"]} and stones[erased["id"]]["filename"] == ""
             assert push(ada, "facts", fact("after")) == []
-            assert checkpoint(ada, "facts")["lwt"] > last, "no number is given twice"
-            # a device that still holds the erased one cannot bring it back; one that holds the later one can
+            assert checkpoint(ada, "facts")["lwt"] > last, "a seq must not be reused"
+            # A device cannot bring back the erased document, but it can push the document created after the backup.
             stale = {k: v for k, v in erased.items() if k != "syncError"}
             assert push(ada, "documents", stale)[0]["_deleted"] is True
             assert push(ada, "documents", later) == []
@@ -110,7 +110,7 @@ def test_restore_starts_epoch_and_keeps_erased_rows_erased(home, tmp_path):
             assert erased["id"] not in [one["documentId"] for one in hidden["results"]]
 
 
-def test_backup_restores_to_new_folder_without_server(home, tmp_path):
+def test_backup_can_be_restored_to_new_folder_without_server(home, tmp_path):
     home.add("ada@example.org")
     token = home.token("ada@example.org")
     (tmp_path / "apples.txt").write_text("The orchard has forty apple trees.")
@@ -126,7 +126,7 @@ def test_backup_restores_to_new_folder_without_server(home, tmp_path):
 
 
 def test_new_server_restores_owner_from_backup(home, tmp_path):
-    """`serve` has already created another owner with the same email."""
+    """The first start of the new server has already created an owner with the same email."""
     text = "The orchard has forty apple trees."
     with home.serving() as server, server.client(home.token("owner@localhost")) as owner:
         upload(owner, "apples.txt", text)
@@ -137,7 +137,7 @@ def test_new_server_restores_owner_from_backup(home, tmp_path):
         if restored.code == 0:
             with server.client(other.token("owner@localhost")) as owner:
                 names = [d["filename"] for d in live(owner, "documents").values()]
-            assert names == ["apples.txt"], f"it said that it restored: {restored.out}"
+            assert names == ["apples.txt"], f"the restore reported success: {restored.out}"
         else:
             assert "owner@localhost" in restored.refusal()
 
@@ -170,7 +170,7 @@ def test_restore_names_removed_accounts(home, ada, tmp_path):
     assert told["skipped"] == []
 
 
-def test_damaged_backup_is_refused(home, ada, tmp_path):
+def test_restore_rejects_a_damaged_backup(home, ada, tmp_path):
     copy = tmp_path / "copy"
     home.ok("backup", copy)
     before = home.ok("user", "list").out
@@ -189,7 +189,7 @@ def test_damaged_backup_is_refused(home, ada, tmp_path):
     assert records.read_bytes() == content and home.ok("user", "list").out == before
 
 
-def test_backup_refuses_existing_target(home, tmp_path):
+def test_backup_rejects_an_existing_target(home, tmp_path):
     home.add("ada@example.org")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
@@ -206,7 +206,7 @@ def test_stray_files_in_backup_are_not_restored(home, ada, tmp_path):
         stray.write_text("stray")
     assert home.ok("restore", copy, "--yes", "--json").json["users"] == 1
     assert not holds(home.data, "stray")
-    (folder / "records.duckdb.wal").write_text("stray")  # would be read as part of the records
+    (folder / "records.duckdb.wal").write_text("stray")  # DuckDB would read this file as part of the records
     printed_text = home.run("restore", copy, "--yes").refusal()
     assert (
         f"{folder.relative_to(copy)}/records.duckdb.wal is not part of it. Nothing was changed."
@@ -215,7 +215,7 @@ def test_stray_files_in_backup_are_not_restored(home, ada, tmp_path):
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
-def test_unwritable_backup_reports_reason(home, ada, tmp_path, with_server):
+def test_backup_reports_why_target_cannot_be_written(home, ada, tmp_path, with_server):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "loop").symlink_to("loop")
     nowhere = {
@@ -247,7 +247,7 @@ def test_backup_contains_no_deleted_document(home, tmp_path):
             document = upload(ada, "xylophone.txt", gone)
             upload(ada, "apples.txt", kept)
             home.ok("backup", tmp_path / "with")
-            assert holds(tmp_path / "with", gone), "the scan cannot see what is there"
+            assert holds(tmp_path / "with", gone), "control: the scan must find stored text"
             assert ada.delete(f"/v1/documents/{document['id']}").status_code == 200
             home.ok("backup", tmp_path / "without")
             assert holds(tmp_path / "without", kept)
@@ -263,13 +263,13 @@ def test_restore_erases_rows_forgotten_since_backup(home, tmp_path, with_server)
         home.add("ada@example.org")
         home.ok("import", tmp_path / "keeper.txt", "--user", "ada@example.org", "--session", "s1")
         home.ok("backup", tmp_path / "copy")
-        assert holds(tmp_path / "copy", secret), "the scan cannot see what is there"
+        assert holds(tmp_path / "copy", secret), "control: the scan must find stored text"
         home.ok("forget", "--user", "ada@example.org", "--yes")
         assert home.ok("restore", tmp_path / "copy", "--yes", "--json").json["erasedAgain"] >= 2
         assert not holds(home.data, secret)
 
 
-def test_missing_index_is_rebuilt(home, ada):
+def test_missing_vector_index_is_rebuilt_by_the_next_search(home, ada):
     who = ("--user", "ada@example.org", "--session", "s1")
     assert home.ok("search", "apple trees", *who, "--json").json["results"]
     (vectors,) = home.data.glob("users/*/*/vectors")
@@ -277,14 +277,14 @@ def test_missing_index_is_rebuilt(home, ada):
     assert home.ok("search", "apple trees", *who, "--json").json["results"]
 
 
-def test_doctor_approves_healthy_folder(home):
+def test_doctor_reports_no_problem_for_healthy_folder(home):
     home.settings["models"] = str(MODELS)
-    assert home.run("doctor").code == 1, "there is no folder yet"
-    assert not home.data.exists(), "a look makes nothing"
+    assert home.run("doctor").code == 1, "doctor must fail without a data folder"
+    assert not home.data.exists(), "doctor must not create the folder"
     home.data.mkdir(mode=0o700)
     begun = home.run("doctor")
     assert begun.code == 1 and "vademecum serve" in begun.out
-    assert list(home.data.iterdir()) == [], "nor does it in a folder that nobody has begun"
+    assert list(home.data.iterdir()) == [], "doctor must not create files in an empty folder"
     home.add("ada@example.org")
     looked = home.run("doctor", "--json")
     assert [one for one in looked.json if not one["ok"]] == [] and looked.code == 0
@@ -315,7 +315,7 @@ def test_doctor_reports_model_of_running_server(home):
         assert checks["model"] == "all-minilm-l6-v2, in use by the running server"
 
 
-def test_backup_inside_data_folder_is_refused(home):
+def test_backup_rejects_a_target_inside_the_data_folder(home):
     home.add("ada@example.org")
     for target in (home.data / "bk", home.data / "users" / ".." / "bk"):
         assert "inside the data folder" in home.run("backup", target).refusal()
@@ -336,11 +336,11 @@ def test_damaged_database_is_reported_with_remedy(home, ada, pattern, cure):
     assert not users["ok"] and file.name in users["detail"] and cure in users["detail"]
     listed = home.run("user", "list")
     assert file.name in (listed.refusal() if pattern == "accounts.duckdb" else listed.out)
-    assert file.read_bytes() == content, "a look changes nothing"
+    assert file.read_bytes() == content, "doctor and list must not change the damaged file"
 
 
 def test_restore_repairs_damaged_account(home, ada, tmp_path):
-    """The error message names `vademecum restore` as the remedy."""
+    """The error message about the damage names `vademecum restore` as the remedy."""
     home.ok("backup", tmp_path / "copy")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("restore", tmp_path / "copy", "--yes")
@@ -360,7 +360,7 @@ def test_restore_of_one_account_with_running_server(home, ada, tmp_path):
         )
 
 
-def test_damaged_accounts_file_is_reported_in_a_sentence(home, ada):
+def test_damaged_accounts_file_is_reported_in_one_sentence(home, ada):
     accounts = home.data / "accounts.duckdb"
     whole = accounts.read_bytes()
     for size in (len(whole) // 4, len(whole) // 2, len(whole) * 3 // 4):
@@ -373,7 +373,7 @@ def test_damaged_accounts_file_is_reported_in_a_sentence(home, ada):
         assert "Traceback" not in done.err and (done.code == 0 or "accounts.duckdb" in done.err), done
 
 
-def test_damaged_account_does_not_block_others(home, ada):
+def test_damaged_account_does_not_block_other_accounts(home, ada):
     home.add("bob@example.org")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("user", "tier", "bob@example.org", "JIVE")
@@ -381,8 +381,8 @@ def test_damaged_account_does_not_block_others(home, ada):
     assert [one["email"] for one in home.ok("user", "list", "--json").json] == ["bob@example.org"]
 
 
-def test_accounts_file_of_backup_repairs_damage(home, ada, tmp_path):
-    """The error message says so, and that documents are kept."""
+def test_damaged_accounts_file_can_be_replaced_from_backup(home, ada, tmp_path):
+    """The error message names this remedy. The documents stay, because other files contain them."""
     home.ok("backup", tmp_path / "copy")
     home.keep("bob@example.org")
     accounts = home.data / "accounts.duckdb"
@@ -394,7 +394,7 @@ def test_accounts_file_of_backup_repairs_damage(home, ada, tmp_path):
     assert listed["ada@example.org"]["usage"]["documents"] == 1 and "bob@example.org" not in listed
 
 
-def test_backup_and_restore_count_accounts_alike(home, ada, tmp_path):
+def test_backup_and_restore_both_count_accounts_with_records(home, ada, tmp_path):
     home.add("bob@example.org")
     made = home.ok("backup", tmp_path / "copy").out
     assert made.startswith("Backed up and verified 2 accounts, 1 with records: ")

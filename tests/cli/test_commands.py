@@ -1,4 +1,4 @@
-"""All commands in real processes, with and without a running server, and their error messages."""
+"""All commands in real processes, with and without a running server: their output and their error messages."""
 
 import json
 import re
@@ -23,7 +23,7 @@ MODES = ["running", "alone"]
 
 @pytest.fixture(scope="module", params=MODES)
 def home(request, tmp_path_factory):
-    """One data folder per mode for the whole file; each test uses its own accounts."""
+    """Return a data folder with or without a running server. Tests share it and use different accounts."""
     there = Home(tmp_path_factory.mktemp(request.param) / "data")
     if request.param == "alone":
         yield there
@@ -33,7 +33,7 @@ def home(request, tmp_path_factory):
 
 
 def papers(folder):
-    """Create two valid files, a copy of one, a hidden file, and two without text."""
+    """Create two valid files, a copy of one of them, a hidden file, and two files without text."""
     (folder / "deep").mkdir(parents=True)
     (folder / "lease.txt").write_text(LEASE)
     (folder / "deep" / "recipe.md").write_text(RECIPE)
@@ -89,7 +89,7 @@ def test_help_examples_are_valid_commands():
         assert set(re.findall(r"--[\w-]+", example)) <= flags
 
 
-def test_installed_command_equals_module():
+def test_installed_command_and_module_both_print_help():
     script = Path(sys.executable).with_name("vademecum")
     for command in ([str(script), "--help"], [*COMMAND, "user", "-h"]):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -124,7 +124,7 @@ def test_commands_have_data_and_json_options():
 
 
 def shape(value):
-    """Return the part of an answer that is equal for another folder."""
+    """Return the keys and types of a JSON value, without parts that differ between data folders."""
     if isinstance(value, dict):
         return {key: shape(inner) for key, inner in value.items() if key not in ("files", "usage", "limits")}
     if isinstance(value, list):
@@ -140,7 +140,7 @@ def masked(text, home):
 
 
 def story(home):
-    """Run all commands that work on data and return their outputs."""
+    """Run all commands that work on data. Map each command line to its masked output."""
     folder = papers(home.data.with_name("papers"))
     copy = home.data.with_name("copy")
     outputs = {}
@@ -176,11 +176,11 @@ def story(home):
     return outputs
 
 
-def test_commands_work_alike_with_and_without_server(tmp_path):
+def test_commands_print_the_same_with_and_without_server(tmp_path):
     with_server, without = Home(tmp_path / "with" / "data"), Home(tmp_path / "without" / "data")
     for home in (with_server, without):
         home.data.parent.mkdir()
-    with without.serving() as server:  # the first start creates the owner
+    with without.serving() as server:  # start once, because the first start creates the owner
         server.end()
     with with_server.serving(), ThreadPoolExecutor() as both:
         one, other = both.map(story, (with_server, without))
@@ -190,7 +190,7 @@ def test_commands_work_alike_with_and_without_server(tmp_path):
     assert "lease.txt" in one["search tenant notice --user ada@example.org --session thesis"]
 
 
-def test_user_is_added_listed_changed_and_removed(home):
+def test_user_commands_add_list_change_and_remove_an_account(home):
     made = home.ok("user", "add", "carl@example.org", "--tier", "free", "--json").json
     assert (made["email"], made["tier"], made["admin"]) == ("carl@example.org", "FREE", False)
     home.ok("user", "tier", "CARL@example.org", "jigga")
@@ -198,7 +198,7 @@ def test_user_is_added_listed_changed_and_removed(home):
     assert listed["carl@example.org"]["tier"] == "JIGGA"
     assert listed["carl@example.org"]["usage"]["documents"] == 0
     assert "carl@example.org" in home.ok("user", "list").out
-    assert not list(home.data.rglob(f"*{made['userId']}*")), "nobody came yet: there is nothing to keep"
+    assert not list(home.data.rglob(f"*{made['userId']}*")), "an account without data must have no files"
     home.ok("forget", "--user", "carl@example.org", "--yes")
     assert list(home.data.glob(f"users/*/{made['userId']}"))
     home.ok("user", "remove", "carl@example.org", "--yes")
@@ -206,7 +206,7 @@ def test_user_is_added_listed_changed_and_removed(home):
     assert not list(home.data.rglob(f"*{made['userId']}*"))
 
 
-def test_unconfirmed_removal_removes_nothing(home):
+def test_unconfirmed_user_removal_keeps_the_account(home):
     home.add("dora@example.org")
     for command in ("user remove dora@example.org", "forget --user dora@example.org"):
         asked = home.run(*command.split(), stdin="no\n")
@@ -214,7 +214,7 @@ def test_unconfirmed_removal_removes_nothing(home):
     assert "dora@example.org" in home.ok("user", "list").out
 
 
-def test_unwritable_output_is_reported(home):
+def test_command_reports_unwritable_output(home):
     with Path("/dev/full").open("w") as full:
         command = [*COMMAND, "user", "list", "--data", home.data]
         ran = subprocess.run(command, env=home.environment(), stdout=full, stderr=subprocess.PIPE, text=True)
@@ -222,7 +222,7 @@ def test_unwritable_output_is_reported(home):
     assert (ran.returncode, ran.stderr) == (1, f"{message}check before you repeat it.\n")
 
 
-def test_token_works_until_revoked(home):
+def test_api_token_works_until_revoked(home):
     home.add("emma@example.org")
     made = home.ok("token", "create", "emma@example.org", "--name", "laptop")
     assert made.out.endswith("\n") and TOKEN.fullmatch(made.out.strip())
@@ -235,12 +235,12 @@ def test_token_works_until_revoked(home):
     assert home.ok("token", "list", "emma@example.org", "--json").json == []
 
 
-def test_import_reports_bad_files_and_skips_duplicates(home, tmp_path):
+def test_import_reports_unreadable_files_and_skips_duplicates(home, tmp_path):
     home.add("fred@example.org")
     folder = papers(tmp_path / "papers")
     who = ("--user", "fred@example.org", "--session", "thesis")
     first = home.run("import", folder, *who, "--json")
-    assert first.code == 1, "some could not be read"
+    assert first.code == 1, "import must fail if it cannot read some files"
     results = {Path(one["file"]).name: one for one in first.json}
     assert results.keys() == {"lease.txt", "recipe.md", "copy of lease.txt"} | BAD
     assert {name for name, one in results.items() if "error" in one} == BAD
@@ -265,7 +265,7 @@ def test_import_reports_bad_files_and_skips_duplicates(home, tmp_path):
     receipt = home.ok("forget", "--user", "fred@example.org", "--json", stdin="forget everything\n")
     erased = json.loads(receipt.out[receipt.out.index("{") :])
     assert erased["rows"] == 5 and erased["leftovers"] == 0 and erased["checked"] > 0 and erased["bytes"] > 0
-    assert "ackup" in erased["note"], "it says that backups are not covered"
+    assert "ackup" in erased["note"], "the note must say that backups are not erased"
 
 
 def test_forget_project_erases_only_that_project(tmp_path):
@@ -291,7 +291,7 @@ def test_forget_project_erases_only_that_project(tmp_path):
         assert left == {"Twin", "twin"}
         kept = {one["title"]: one.get("projectId") for one in gina.get("/v1/sessions").json()["sessions"]}
         assert kept == {"Mill": None, "Twin": made["Twin"]}, (
-            "chats return to the pool, or go if that is asked for"
+            "sessions must move to the pool, or be deleted with --sessions"
         )
 
 
@@ -317,7 +317,7 @@ REFUSED = {
 }
 
 
-def test_refusals_are_one_sentence(home, tmp_path):
+def test_each_command_error_is_one_sentence_that_names_its_cause(home, tmp_path):
     home.ok("user", "add", "ivan@example.org", "--tier", "FREE")
     (tmp_path / "something").write_text("here")
 
@@ -330,7 +330,7 @@ def test_refusals_are_one_sentence(home, tmp_path):
         except AssertionError as error:
             return str(error)
 
-    if home.running is None:  # a folder admits one command at a time
+    if home.running is None:  # without a server, only one command at a time can use the folder
         wrong = {case: ask(case) for case in REFUSED}
     else:
         with ThreadPoolExecutor(2) as both:
@@ -351,7 +351,7 @@ def test_user_add_requires_tier_and_prints_limits(home):
 
 
 def test_command_without_server_prints_no_log(tmp_path):
-    """A missing model is not reported by every command."""
+    """Only some commands need a model, so the other commands must not log that it is missing."""
     home = Home(tmp_path / "data")
     assert home.ok("user", "add", "ada@example.org", "--tier", "JIVE").err == ""
     assert home.ok("token", "create", "ada@example.org").err == ""
@@ -365,7 +365,7 @@ def test_invalid_session_id_is_explained(tmp_path):
     assert "my thesis" in message and "regex" not in message and "$." not in message
 
 
-def test_link_ignores_address_of_crashed_server(tmp_path):
+def test_user_link_ignores_the_address_of_a_crashed_server(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     local_auth.publish(home.data, local_auth.ServerInfo("http://127.0.0.1:29999", 1, "secret"))

@@ -1,4 +1,4 @@
-"""Only `serve` and `user add` create a data folder, and the printed advice installs a model."""
+"""Only `serve` and `user add` create a data folder. Also tests the printed advice on installing a model."""
 
 import os
 import re
@@ -24,7 +24,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("words", OTHERS)
-def test_missing_data_folder_is_not_created(tmp_path, words):
+def test_commands_do_not_create_missing_data_folder(tmp_path, words):
     home = Home(tmp_path / "nosuch")
     message = home.run(*words.format(tmp_path).split()).refusal()
     assert message.startswith(f"There is no data folder {home.data}.")
@@ -37,7 +37,7 @@ def test_doctor_creates_no_data_folder(tmp_path):
     assert done.code == 1 and f"{home.data} does not exist" in done.out and not home.data.exists()
 
 
-def test_foreign_folder_is_not_used(tmp_path):
+def test_folder_with_unrelated_files_is_not_used_as_data_folder(tmp_path):
     home = Home(tmp_path / "photos")
     home.data.mkdir()
     (home.data / "photo.jpg").write_bytes(b"")
@@ -45,7 +45,7 @@ def test_foreign_folder_is_not_used(tmp_path):
     assert [one.name for one in home.data.iterdir()] == ["photo.jpg"]
 
 
-def test_missing_accounts_file_is_not_recreated(tmp_path):
+def test_commands_do_not_recreate_missing_accounts_file(tmp_path):
     home = Home(tmp_path / "data")
     home.keep("ada@example.org")
     (home.data / "accounts.duckdb").unlink()
@@ -56,8 +56,10 @@ def test_missing_accounts_file_is_not_recreated(tmp_path):
     assert not (home.data / "accounts.duckdb").exists()
 
 
-def test_advice_installs_offline_model(tmp_path):
-    assert download.find_offline_weights() is not None, "the package belongs to the test environment"
+def test_commands_in_printed_advice_install_an_offline_model(tmp_path):
+    assert download.find_offline_weights() is not None, (
+        "the test environment lacks the package with the offline model"
+    )
     home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})
     with home.serving() as server:
         server.end()
@@ -72,8 +74,8 @@ def test_advice_installs_offline_model(tmp_path):
     assert "in use" in home.ok("models", "list").out
 
 
-def test_unsearchable_folder_is_skipped():
-    top = Path(mkdtemp(prefix="vademecum-"))  # a folder that every user may enter
+def test_import_skips_folder_that_cannot_be_entered():
+    top = Path(mkdtemp(prefix="vademecum-"))  # not tmp_path, which other users may not enter
     top.chmod(0o755)
     shut = top / "shut"
     shut.mkdir()
@@ -87,7 +89,7 @@ def test_unsearchable_folder_is_skipped():
 
 
 def become_nobody() -> None:
-    if os.geteuid() == 0:  # root may enter every folder
+    if os.geteuid() == 0:  # root could enter the folder that the test must not enter
         os.setuid(65534)
 
 

@@ -1,4 +1,4 @@
-"""The doctor counts clients that are ahead of the records without proof."""
+"""The doctor counts requests with a checkpoint that is ahead of the records but has no valid signature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def clients(home: Home) -> dict[str, Any]:
     return dict(one)
 
 
-def test_doctor_counts_unproven_newer_checkpoints_until_new_epoch(tmp_path: Path) -> None:
+def test_doctor_counts_unsigned_newer_checkpoints_until_new_epoch(tmp_path: Path) -> None:
     home = Home(tmp_path / "data")
     home.keep(EMAIL)
     token = home.token(EMAIL)

@@ -9,7 +9,7 @@ from typing import Any
 from cli.command_runner import Home
 from no_rate_limits import RATES_JSON
 
-LIMIT = 200  # reads a minute
+LIMIT = 200  # reads per minute
 
 
 def proxies(home: Home) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def proxies(home: Home) -> dict[str, Any]:
     return dict(one)
 
 
-def test_doctor_names_crowded_address_and_setting(tmp_path: Path) -> None:
+def test_doctor_names_address_over_shared_limit_and_proxy_setting(tmp_path: Path) -> None:
     home = Home(tmp_path / "data", {"rates": json.dumps({**json.loads(RATES_JSON), "read": LIMIT})})
     home.add("ada@example.org")
     with home.serving() as running:

@@ -1,4 +1,4 @@
-"""README.md and docs/ are correct: their code blocks run, and the names in them exist."""
+"""Check README.md and docs/: their code blocks run, and the commands, settings and routes in them exist."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def prose_of(page: str) -> str:
 
 
 class Shell:
-    """Run the blocks of a page in sequence, each in the environment left by the previous ones."""
+    """Run the code blocks of a page in order. Each block has the variables and files of the previous blocks."""
 
     def __init__(self, home: Home, folder: Path, url: str) -> None:
         self._url = url
@@ -88,7 +88,7 @@ class Shell:
 
 
 def shape(value: Any) -> Any:
-    """Return the keys and types of a JSON value. `null` stands for any type."""
+    """Return a JSON value with types instead of values, for comparison. A null matches any type."""
     if isinstance(value, dict):
         return {key: shape(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -97,7 +97,7 @@ def shape(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("page", EXECUTED)
-def test_code_blocks_run_and_answer_as_shown(page, tmp_path):
+def test_documented_code_blocks_run_and_print_what_is_shown(page, tmp_path):
     home = Home(tmp_path / "data", {"models": str(MODELS)})
     output, executed = "", 0
     with home.serving() as server:
@@ -106,19 +106,21 @@ def test_code_blocks_run_and_answer_as_shown(page, tmp_path):
             if block.language == "json":
                 assert shape(json.loads(output)) == shape(json.loads(block.text)), output
             elif block.text not in NOT_RUN:
-                assert block.language in ("sh", "python"), f"name the language of {block.text}"
+                assert block.language in ("sh", "python"), (
+                    f"the language of this code block is missing: {block.text}"
+                )
                 output = shell.run(block)
                 executed += 1
     assert executed
 
 
-def test_list_of_skipped_blocks_is_short_and_current():
+def test_list_of_documented_blocks_that_are_not_run_is_short_and_current():
     there = {block.text for page in EXECUTED for block in blocks_of(page)}
     assert len(NOT_RUN) <= 8 and NOT_RUN.keys() <= there
 
 
 def commands_of(page: str) -> list[list[str]]:
-    """Return the words behind every `vademecum` in code of the page."""
+    """Return the arguments of each `vademecum` command in the code of the page."""
     code = [*INLINE.findall(prose_of(page)), *(line for b in blocks_of(page) for line in b.text.splitlines())]
     parts = [part for line in code for part in re.split(r"(?:^|[\s/(])vademecum(?= )", line)[1:]]
     commands = [re.split(r" (?:\||&&|-- )|[)`\\]", part)[0].split() for part in parts]
@@ -140,12 +142,12 @@ def test_documented_commands_and_options_exist(page, tmp_path):
 @pytest.mark.parametrize("page", PAGE_NAMES)
 def test_documented_settings_exist(page):
     named = set(re.findall(r"\bVADEMECUM_([A-Z_]+[A-Z])\b", text_of(page)))
-    read_at_install = {"MVN"}  # before there are settings
+    read_at_install = {"MVN"}  # read at installation, so it is no setting of the server
     assert named <= {name.upper() for name in Settings.__struct_fields__} | read_at_install
 
 
 @pytest.mark.parametrize("page", PAGE_NAMES)
-def test_local_links_lead_to_files(page):
+def test_local_links_in_documentation_lead_to_files(page):
     targets = [one or other for one, other in LINK.findall(prose_of(page))]
     local = [target.partition("#")[0] for target in targets if not re.match(r"https?:|#|mailto:", target)]
     assert [target for target in local if not ((ROOT / page).parent / target).exists()] == []
@@ -153,7 +155,7 @@ def test_local_links_lead_to_files(page):
 
 def test_api_page_names_every_error_code():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")]
-    generic = {"ERROR", "UNREADABLE", "ASSISTANT"}  # bases of the codes that leave the server
+    generic = {"ERROR", "UNREADABLE", "ASSISTANT"}  # base classes, whose codes no response contains
     named = set(re.findall(r"`([A-Z_]{4,})`", text_of("docs/api.md")))
     assert {kind.code for kind in kinds} - generic <= named
 
@@ -161,7 +163,7 @@ def test_api_page_names_every_error_code():
 def test_api_page_names_every_route():
     schema = create_app(Settings(data=Path("unused"))).openapi_schema.to_schema()
     page = text_of("docs/api.md")
-    elsewhere = ("/v1/sync/", "/v1/agents/", "/v1/observations")  # described on pages of their own
+    elsewhere = ("/v1/sync/", "/v1/agents/", "/v1/observations")  # documented on other pages
     paths = [path for path in schema["paths"] if not path.startswith(elsewhere)]
     words = {word for path in paths for word in path.split("/") if word and "{" not in word}
     assert sorted(word for word in words - {"v1"} if not re.search(rf"/{word}\b", page)) == []

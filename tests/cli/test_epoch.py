@@ -1,4 +1,4 @@
-"""`vademecum epoch` makes the devices of one or all accounts sync from the start."""
+"""`vademecum epoch` begins a new epoch for one or all accounts, so their devices sync from zero."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def home(tmp_path):
     return Home(tmp_path / "data")
 
 
-def test_epoch_starts_for_named_account_only(home):
+def test_epoch_command_begins_new_epoch_only_for_named_account(home):
     home.keep("ada@example.org")
     bob = home.keep("bob@example.org")
     with (
@@ -37,7 +37,7 @@ def test_epoch_starts_for_named_account_only(home):
     assert done.code == 1 and "bob@example.org" in done.err and "2 accounts" in done.out
 
 
-def test_epoch_refuses_unclear_requests(home):
+def test_epoch_command_requires_one_known_account_or_all(home):
     home.keep("ada@example.org")
     assert "Name one account" in home.run("epoch").refusal()
     assert "Name one account" in home.run("epoch", "ada@example.org", "--all").refusal()

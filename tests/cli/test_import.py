@@ -31,8 +31,8 @@ def taken(*named: Path):
     return [one.path for one in find_files(named) if not one.skipped]
 
 
-def test_each_file_is_reported_when_done(home, tmp_path):
-    """The import blocks at the last file, a pipe without a writer."""
+def test_import_reports_each_file_as_soon_as_it_is_done(home, tmp_path):
+    """The last file is a pipe without a writer, so the import blocks there after it has reported the other files."""
     (tmp_path / "a.txt").write_text("The harbour bell rings at noon.")
     (tmp_path / "empty.txt").write_text("")
     pipe = tmp_path / "slow.txt"
@@ -42,11 +42,11 @@ def test_each_file_is_reported_when_done(home, tmp_path):
     with subprocess.Popen(
         command, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        watchdog = threading.Timer(60, process.kill)  # do not wait for a line that never comes
+        watchdog = threading.Timer(60, process.kill)  # ends readline() if a line is missing
         watchdog.start()
         assert process.stderr.readline() == f"{files[0]}: stored, 1 passage\n"
         assert process.stderr.readline().startswith(f"{files[1]}: This file contains no text.")
-        assert process.poll() is None, "it goes on"
+        assert process.poll() is None, "import ended before its last file"
         pipe.write_text("Beat four eggs with sugar.")
         assert process.stderr.readline() == f"{pipe}: stored, 1 passage\n"
         process.stderr.read()
@@ -55,7 +55,7 @@ def test_each_file_is_reported_when_done(home, tmp_path):
     assert process.returncode == 1
 
 
-def test_wait_reports_each_embedded_document(tmp_path):
+def test_import_with_wait_reports_each_embedded_document(tmp_path):
     home = Home(tmp_path / "data", {"models": str(MODELS)})
     home.add("ada@example.org")
     a, b = tmp_path / "a.txt", tmp_path / "b.txt"
@@ -69,7 +69,9 @@ def test_wait_reports_each_embedded_document(tmp_path):
     assert {line.partition(":")[0] for line in message[3:]} == {str(a), str(b)}
     assert [line.partition(": ")[2] for line in message[3:]] == ["ready, 1 of 2", "ready, 2 of 2"]
     again = home.ok("import", a, *WHO)
-    assert again.err == f"{a}: already imported, 1 passage\n", "what is ready is not waited for"
+    assert again.err == f"{a}: already imported, 1 passage\n", (
+        "import must not wait for a document that is ready"
+    )
 
 
 def test_help_of_import_explains_waiting(home):
@@ -77,7 +79,7 @@ def test_help_of_import_explains_waiting(home):
     assert "waits" in message and "minutes" in message and "Use --no-wait to return earlier" in message
 
 
-def test_skipped_files_are_named_and_counted(home, tmp_path):
+def test_import_names_and_counts_skipped_files(home, tmp_path):
     papers, outside = tmp_path / "papers", tmp_path / "outside.txt"
     (papers / ".hidden").mkdir(parents=True)
     (papers / ".hidden" / "secret.txt").write_text("nobody asked for this one")
@@ -90,7 +92,7 @@ def test_skipped_files_are_named_and_counted(home, tmp_path):
     assert done.out == "1 of 1 files imported. Skipped: 1 hidden, 1 link that leads outside.\n"
 
 
-def test_odd_file_names_are_imported(home, tmp_path):
+def test_files_with_unusual_names_are_imported(home, tmp_path):
     papers = tmp_path / "papers"
     papers.mkdir()
     names = (b"caf\xe9.txt", b"red \x1b[31m.txt", b"two\nlines.txt", b"z.txt")
@@ -111,7 +113,7 @@ def test_odd_file_names_are_imported(home, tmp_path):
     ]
 
 
-def test_huge_file_is_refused_and_others_are_imported(home, tmp_path):
+def test_import_rejects_huge_file_and_imports_the_other_files(home, tmp_path):
     papers = tmp_path / "papers"
     papers.mkdir()
     with (papers / "film.txt").open("wb") as film:
@@ -125,7 +127,7 @@ def test_huge_file_is_refused_and_others_are_imported(home, tmp_path):
     ]
 
 
-def test_wait_reports_failed_and_deleted_documents(tmp_path, capsys):
+def test_import_with_wait_reports_failed_and_deleted_documents(tmp_path, capsys):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -148,7 +150,7 @@ def test_wait_reports_failed_and_deleted_documents(tmp_path, capsys):
     ]
 
 
-def test_links_outside_named_folders_are_skipped(tmp_path):
+def test_import_skips_links_that_lead_outside_the_named_folders(tmp_path):
     papers, elsewhere = tmp_path / "papers", tmp_path / "elsewhere"
     (papers / "deep").mkdir(parents=True)
     elsewhere.mkdir()
@@ -163,11 +165,11 @@ def test_links_outside_named_folders_are_skipped(tmp_path):
     (papers / "6").symlink_to(tmp_path / "papers and more")
     assert taken(papers) == [papers / "1", inside]
     assert left_out(papers).keys() == {papers / name for name in "2356"}
-    assert papers / "2" in taken(papers, elsewhere), "elsewhere was named, too"
-    assert taken(papers / "2") == [papers / "2"], "this very link was named"
+    assert papers / "2" in taken(papers, elsewhere), "a link into a named folder must be followed"
+    assert taken(papers / "2") == [papers / "2"], "a named link must be followed"
 
 
-def test_missing_and_irregular_files_are_reported(home, tmp_path):
+def test_import_reports_missing_and_irregular_files(home, tmp_path):
     papers = tmp_path / "papers"
     papers.mkdir()
     os.mkfifo(papers / "pipe")
@@ -184,7 +186,7 @@ def test_missing_and_irregular_files_are_reported(home, tmp_path):
     assert ran.out == "1 of 2 files imported. Skipped: 2 neither a file nor a folder.\n"
 
 
-def test_named_hidden_folder_is_imported(tmp_path):
+def test_hidden_folder_is_imported_if_named_explicitly(tmp_path):
     (tmp_path / ".notes").mkdir()
     (tmp_path / ".notes" / "a.txt").write_text("a")
     assert taken(tmp_path / ".notes") == [tmp_path / ".notes" / "a.txt"]

@@ -19,7 +19,7 @@ SHAPES = {SMALL: {}, SLOW: {"hidden_size": 192, "num_hidden_layers": 12, "interm
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Install two models under the supported names: a fast one, and one slow enough to be interrupted."""
+    """Install two models under supported names: a fast one, and one whose model change is slow enough to interrupt."""
     folder = tmp_path_factory.mktemp("models")
     for name, shape in SHAPES.items():
         source, real = tmp_path_factory.mktemp(name), pinned_models.find_model(name)
@@ -31,7 +31,7 @@ def installed(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["running", "alone"])
 def home(request, tmp_path_factory, installed):
-    """Shared by all tests of this file; all but the last leave the small model in use."""
+    """Return a data folder that all tests of this file share. All tests but the last leave the small model in use."""
     folder = tmp_path_factory.mktemp("home")
     models = folder / "models"
     shutil.copytree(installed, models)
@@ -58,21 +58,21 @@ def fill(home):
 
 
 def state(home):
-    """Return each model's state in the list, and the line about a model change."""
+    """Return two values: a map from model to its state in `models list`, and the line about a model change."""
     *lines, last = home.ok("models", "list").out.splitlines()
     change = [last] if "->" in last else []
     rows = lines if change else [*lines, last]
     return {row.split()[0]: row.split(maxsplit=2)[2].strip() for row in rows}, "".join(change)
 
 
-def test_model_change_is_undone_by_use(home):
+def test_models_use_with_previous_model_undoes_a_model_change(home):
     home.ok("models", "use", SLOW)
     home.ok("models", "pause")
     assert home.ok("models", "use", SMALL).out == f"{SMALL} is in use.\n"
     assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
 
 
-def test_verify_finds_flipped_byte(home):
+def test_models_verify_finds_a_flipped_byte(home):
     graph = home.data.with_name("models") / SLOW / "model.onnx"
     data = bytearray(graph.read_bytes())
     data[len(data) // 2] ^= 1
@@ -87,7 +87,7 @@ def test_verify_finds_flipped_byte(home):
     assert home.ok("models", "verify").out == f"{SLOW}: complete\n{SMALL}: complete\n"
 
 
-def test_use_refuses_missing_model(home):
+def test_models_use_rejects_a_missing_model(home):
     folder = home.data.with_name("models") / SLOW
     elsewhere = folder.rename(home.data.with_name(SLOW))
     message = home.run("models", "use", SLOW).refusal()
@@ -107,7 +107,7 @@ def test_model_change_is_paused_and_resumed(home):
     rows = {row["id"]: row for row in home.ok("models", "list", "--json").json}
     assert rows[SMALL]["beingReplaced"] and rows[SLOW]["inUse"]
     assert "paused" not in home.ok("models", "resume").out
-    if home.running is None:  # the change does not advance while no server runs
+    if home.running is None:  # start a server, because a model change makes no progress without one
         assert "0 of 1 accounts" in state(home)[1]
         with home.serving():
             wait_for_the_end(home)

@@ -1,4 +1,4 @@
-"""`vademecum models pull` and `use` with a model of E5's shape, during searches."""
+"""`vademecum models pull` and `use` during searches, with a model of random weights that has the shape of E5."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ def published(tmp_path_factory):
 
 
 def pull_by_command(home, published, monkeypatch):
-    """Run in this process, so that the pinned hashes can be patched."""
+    """Run `models pull` in this process, so that the test can replace the pinned hashes."""
     monkeypatch.setattr(pinned_models, "PINNED_MODELS", pinned_models.PINNED_MODELS | {E5: published[0]})
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("VADEMECUM_MODELS", home.settings["models"])
@@ -64,7 +64,7 @@ def write_notes(folder):
 
 
 class Searches:
-    """Search repeatedly and collect the answers."""
+    """Search repeatedly in a thread until the block ends, and collect the responses."""
 
     def __init__(self, client):
         self.client = client
@@ -117,7 +117,7 @@ def test_pulled_e5_replaces_model_during_searches(home, published, tmp_path, mon
 
 
 def check_against_reference(home, rows):
-    """Compare some new vectors with a forward pass in float64."""
+    """Compare some of the new vectors with those of a float64 implementation of the model."""
     embedder = Embedder(Path(home.settings["models"], E5), workers=1)
     embedder.close()
     weights = random_e5.weights()
@@ -127,8 +127,8 @@ def check_against_reference(home, rows):
         assert float(vector @ expected) >= 0.9999
 
 
-def test_file_with_wrong_hash_is_refused(home, published, monkeypatch):
-    """Run the command with the real hashes against a hub with random weights."""
+def test_models_pull_rejects_file_with_wrong_hash(home, published, monkeypatch):
+    """The command has the real hashes, but the hub in the test serves random weights."""
     real = msgspec.structs.replace(published[0], weights=pinned_models.E5_SMALL.weights)
     done = pull_by_command(home, (real, published[1]), monkeypatch)
     assert done.exit_code == 1 and done.stdout == ""

@@ -1,4 +1,4 @@
-"""The output of `vademecum search`: excerpts, and the limits of the answer."""
+"""The output of `vademecum search`: its excerpts, and notes about incomplete results."""
 
 from cli.command_runner import Home
 from property.rows import block, document
@@ -13,7 +13,7 @@ def scope(documents=14, **more):
     return {"sessionId": "s1", "documentIds": ids, "mode": "hybrid", "complete": True, **more}
 
 
-def test_empty_query_is_refused(tmp_path):
+def test_search_command_rejects_an_empty_query(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     for question in ("", "  "):
@@ -21,18 +21,20 @@ def test_empty_query_is_refused(tmp_path):
         assert done.refusal() == "The question is empty."
 
 
-def test_search_counts_documents_without_embeddings():
+def test_search_command_counts_documents_without_vectors():
     message = "13 of 14 documents are not embedded yet, so they are found by words only."
     assert list(describe_limits(scope(pending=13))) == [message]
     assert list(describe_limits(scope(pending=1))) == [
         "1 of 14 documents is not embedded yet, so it is found by words only."
     ]
     assert list(describe_limits(scope(pending=0))) == [] and list(describe_limits(scope())) == []
-    assert list(describe_limits(scope(pending=13, mode="words"))) == [], "by words all are found"
+    assert list(describe_limits(scope(pending=13, mode="words"))) == [], (
+        "a search by words finds documents without vectors"
+    )
 
 
-def test_terminal_control_characters_are_removed(tmp_path):
-    """A document may contain escape sequences for the window title or clipboard, and a name may imitate a result."""
+def test_search_output_contains_no_terminal_control_characters(tmp_path):
+    """A document may contain escape sequences that change the window title or the clipboard, or imitate a result."""
     evil = "\x1b]52;c;aGk=\x07zebra\x1b[2J \x9b31m \u202e\r\n1. other.pdf"
     home = Home(tmp_path / "data")
     user = home.add("ada@example.org")
@@ -59,7 +61,7 @@ def test_excerpt_contains_query_words_and_ends_between_words():
     shown = excerpt(text, "what of the HARBOUR bell")
     assert "The Harbour bell rings at noon." in shown and len(shown) <= 400
     assert shown.startswith("… ") and shown.endswith(" …")
-    assert set(shown.strip("… ").split()) <= set(text.split()), "no half words"
+    assert set(shown.strip("… ").split()) <= set(text.split()), "the excerpt must contain only whole words"
 
 
 def test_excerpt_at_passage_end_has_no_ellipsis():
@@ -73,7 +75,7 @@ def test_excerpt_of_text_without_spaces_is_bounded():
     assert 390 <= len(excerpt("港" * 1000, "鐘")) <= 402
 
 
-def test_search_prints_matching_excerpt(tmp_path):
+def test_search_command_prints_excerpt_with_the_match(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     who = ("--user", "ada@example.org", "--session", "s1")
@@ -83,7 +85,7 @@ def test_search_prints_matching_excerpt(tmp_path):
     assert "harbour bell rings at noon" in home.ok("search", "harbour bell", *who).out
 
 
-def test_help_of_forget_and_link_names_the_account(tmp_path):
+def test_help_of_forget_and_user_link_names_the_account(tmp_path):
     home = Home(tmp_path / "data")
     forget, link = (
         " ".join(home.ok(*words, "--help").out.split()) for words in (["forget"], ["user", "link"])

@@ -10,7 +10,7 @@ MODEL = "e5-small-v2"
 
 
 class SharedHome(Home):
-    """Create a data folder that uses the default models folder."""
+    """A data folder that uses the default models folder, which is shared."""
 
     def environment(self):
         told = super().environment()
@@ -18,8 +18,8 @@ class SharedHome(Home):
         return told | {"XDG_CACHE_HOME": str(self.data.with_name("cache"))}
 
 
-def said_of_model(home, client):
-    """Check that all parts of the program report the same model in use, or None."""
+def model_in_use(home, client):
+    """Return the model in use, or None. Check that the API and all commands report the same."""
     served = client.get("/v1/models").json()
     current = [model["id"] for model in served["models"] if model["hash"] == served["current"]]
     listed = [row["id"] for row in home.ok("models", "list", "--json").json if row["inUse"]]
@@ -39,28 +39,28 @@ def signed_in(home, server):
 def test_running_server_finds_model_installed_in_shared_folder(tmp_path):
     home = SharedHome(tmp_path / "data")
     with home.serving() as server, signed_in(home, server) as ada:
-        assert said_of_model(home, ada) is None
+        assert model_in_use(home, ada) is None
         upload(ada, "lease.txt", "The tenant gives notice three months before.")
         small_model(tmp_path / "cache" / "vademecum" / "models")
         soon_outside(lambda: ada.get("/ready").json()["model"] == MODEL)
-        assert said_of_model(home, ada) == MODEL
+        assert model_in_use(home, ada) == MODEL
         current = ada.get("/v1/models").json()["current"]
         soon_outside(lambda: [row["model"] for row in rows(ada, "vectorEmbeddings")] == [current])
         found = ada.post("/v1/search", json={"query": "notice", "sessionId": "s1"}).json()
         assert found["scope"]["pending"] == 0 and len(found["results"]) == 1
     other = SharedHome(tmp_path / "other")
     with other.serving() as server, signed_in(other, server) as ada:
-        assert said_of_model(other, ada) == MODEL
+        assert model_in_use(other, ada) == MODEL
     assert not (tmp_path / "data" / "models").exists()
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_model_in_the_data_folder_is_still_found(tmp_path, shared):
+def test_model_in_models_folder_of_data_folder_is_still_found(tmp_path, shared):
     home = SharedHome(tmp_path / "data")
     small_model(home.data / "models")
     if shared:
         small_model(tmp_path / "cache" / "vademecum" / "models")
     assert MODEL in home.ok("models", "list").out
     with home.serving() as server, signed_in(home, server) as ada:
-        assert said_of_model(home, ada) == MODEL
+        assert model_in_use(home, ada) == MODEL
         assert ada.get("/v1/models").json()["models"][0]["id"] == MODEL

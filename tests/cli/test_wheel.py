@@ -1,4 +1,4 @@
-"""The wheel works alone: built without a network, installed beside its dependencies, run from an empty folder."""
+"""The wheel: it is built without a network, contains exactly the needed files, and works without the checkout."""
 
 import os
 import re
@@ -16,14 +16,14 @@ from vademecum.services.accounts import local_auth
 
 ROOT = Path(__file__).parents[2]
 START_S = 60
-# The hosts that our own files may contain: our own, examples, the license, XML namespaces, and the model hub.
+# Hosts that may occur in the wheel's own files: local and example hosts, the license, XML namespaces and the model hub.
 HOSTS = {
     "127.0.0.1",
     "localhost",
     "docs.example.org",
     "www.apache.org",
     "schemas.openxmlformats.org",
-    "purl.oclc.org",  # XML namespaces, like the previous one
+    "purl.oclc.org",  # XML namespaces, like schemas.openxmlformats.org
     "huggingface.co",
 }
 ROW = {
@@ -50,11 +50,15 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """A fresh environment with the wheel. Its dependencies are this environment's, behind what it has itself: a path
-    in a .pth file, in which the .pth file of the editable project is not read."""
+    """Install the wheel into a new environment, which uses the dependencies of the tests' environment.
+
+    A .pth file adds them to the import path. Python does not read further .pth files there, so the editable checkout
+    stays invisible.
+    """
     folder = tmp_path_factory.mktemp("installed")
     run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
     python = folder / "venv" / "bin" / "python"
+    # Not pip, which takes ten times as long.
     uv = (
         sys.executable,
         "-m",
@@ -63,7 +67,7 @@ def installed(wheel, tmp_path_factory):
         "install",
         "--no-cache",
         "--offline",
-    )  # pip takes ten times as long
+    )
     run(*uv, "--no-deps", "--no-index", "--python", python, wheel)
     (site,) = folder.glob("venv/lib/python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -99,7 +103,7 @@ class Installed:
         until = time.monotonic() + START_S
         while (door := local_auth.read(self.data)) is None or door.pid != process.pid:
             assert process.poll() is None, self.data.with_suffix(".log").read_text()
-            assert time.monotonic() < until, "the server does not come up"
+            assert time.monotonic() < until, "the server did not start in time"
             time.sleep(0.05)
         return door.url
 
@@ -126,7 +130,7 @@ def test_wheel_contains_exactly_the_needed_files(wheel):
     for folder in ("migrations", "schemas"):
         expected |= {f"vademecum/{folder}/{name}" for name in below(folder)}
     built = {f"vademecum/web/{name}" for name in below("server/vademecum/web")}
-    assert "vademecum/web/api/index.html" in built, "the pages are not built: run `npm run build`"
+    assert "vademecum/web/api/index.html" in built, "the app is not built: run `npm run build`"
     expected |= built | {"vademecum/requirements-offline.lock"}
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     expected |= {
@@ -142,7 +146,8 @@ def test_wheel_contains_no_build_paths_or_registries(wheel):
         for name in archive.namelist():
             assert not name.startswith("/") and ".." not in name
             content = archive.read(name)
-            if not name.startswith("vademecum/web/"):  # third-party code names its home pages
+            # Skip the web app, which has third-party code with links to home pages.
+            if not name.startswith("vademecum/web/"):
                 named = re.findall(rb"https?://([A-Za-z0-9.-]*[A-Za-z0-9])", content)
                 found += [(name, host) for host in named if host.decode() not in HOSTS]
                 assert b"-index-" not in content, f"{name} names a package index"

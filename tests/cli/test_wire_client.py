@@ -1,4 +1,4 @@
-"""The client of docs/wire.md against a real server."""
+"""A sync client that follows docs/wire.md works with a real server."""
 
 import signal
 import threading
@@ -40,7 +40,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
         ada.sync()
         there.sync()
         assert there.live("sessions") == {row["id"]: row for row in rows}
-        # both sides change other fields of one row
+        # Two devices change different fields of the same row, and both changes are kept.
         first = rows[0]["id"]
         session(ada, "renamed here", id=first)
         there.put("sessions", id=first, externalId="there")
@@ -49,7 +49,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
         assert ada.live("sessions")[first]["title"] == "renamed here"
         assert ada.live("sessions")[first] == there.live("sessions")[first]
         assert ada.live("sessions")[first]["externalId"] == "there"
-        # the deletion wins, and deletes the session's turns
+        # A deletion wins over an edit, and it also deletes the session's turns.
         turn = {"userMessage": "?", "aiResponse": "!", "citations": [], "status": "done"}
         episode = ada.put("episodes", sessionId=first, **turn)["id"]
         ada.sync()
@@ -60,7 +60,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
         ada.sync()
         ada.sync()
         assert first not in ada.live("sessions") and episode not in ada.live("episodes")
-        # a rejected row stays marked, blocks no others, and is accepted after a correction
+        # A rejected row keeps its error, does not block other rows, and is accepted after a correction.
         bad = ada.put("sessions", title="bad", mode="wrong")["id"]
         good = session(ada, "good")["id"]
         ada.sync()
@@ -70,7 +70,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
         there.sync()
         assert "syncError" not in ada.live("sessions")[bad]
         assert {bad, good} <= there.live("sessions").keys()
-        # a row waits until its parent is stored
+        # Other devices do not get a row before its parent is stored.
         ada.put("episodes", id="early", sessionId="late", **turn)
         ada.sync()
         there.sync()
@@ -86,7 +86,7 @@ def test_wire_client_follows_a_stream(home):
         heard = []
 
         def follow():
-            with suppress(httpx.HTTPError):  # the server ends
+            with suppress(httpx.HTTPError):  # the server stops and closes the stream
                 for event in there.follow("facts"):
                     heard.append(event)
 
@@ -99,7 +99,7 @@ def test_wire_client_follows_a_stream(home):
             ada.sync()
             return heard
 
-        soon_outside(arrives)  # the first rows may come before the stream is open
+        soon_outside(arrives)  # wait, because the first rows may be pulled before the stream is open
         server.end()
         following.join(60)
         assert not following.is_alive()
@@ -124,7 +124,7 @@ def test_wire_client_recovers_after_a_restore(home, tmp_path):
             assert titles == {edited: "edited after the backup", added: "added after the backup"}
 
 
-def test_wire_clients_restore_lost_end_of_a_log(home):
+def test_wire_clients_push_rows_again_that_a_truncated_log_lost(home):
     with home.serving() as server, clients(home, server) as (ada, there):
         sessions = []
         for number in range(10):
@@ -139,7 +139,7 @@ def test_wire_clients_restore_lost_end_of_a_log(home):
         with home.serving() as again:
             for device in (ada, there):
                 device.move_to(again.url)
-            there.sync()  # holds all rows
+            there.sync()  # this device has all rows and pushes them again
             ada.sync()
             there.sync()
             assert ada.live("sessions") == there.live("sessions")

@@ -1,4 +1,4 @@
-"""A sync client written from docs/wire.md: rows in memory, one instance per account and device."""
+"""A sync client that implements docs/wire.md. It keeps rows in memory; each device of an account is one instance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PUSH_ROWS = 100
 
 
 class EpochChanged(Exception):
-    """The server was restored from a backup."""
+    """The server has begun a new epoch, for example after a restore."""
 
 
 def now() -> str:
@@ -37,7 +37,11 @@ def now() -> str:
 
 
 class Collection:
-    """`rows`: what the user sees. `master`: each row as the server last had it. `dirty`: ids that are not pushed."""
+    """The rows of a collection on this device.
+
+    `rows`: the rows as the user sees them. `master`: each row in the last state received from the server.
+    `dirty`: ids of rows with changes that are not pushed yet.
+    """
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
@@ -60,7 +64,7 @@ class Client:
         self._http.close()
 
     def put(self, name: str, **fields: Any) -> Row:
-        """Add a row, or change some fields of one."""
+        """Create a row, or change these fields of an existing row."""
         mine = self.collections[name]
         before = mine.rows.get(fields.get("id", ""), {"id": str(uuid.uuid4()), "createdAt": now()})
         row = {**before, **fields, "updatedAt": now()}
@@ -96,7 +100,7 @@ class Client:
     def _take(self, name: str, documents: list[Row]) -> None:
         mine = self.collections[name]
         for row in documents:
-            if row["id"] not in mine.dirty:  # an edit that waits keeps its base: the server merges
+            if row["id"] not in mine.dirty:  # leave pending edits to the server, which merges them
                 mine.rows[row["id"]] = mine.master[row["id"]] = row
 
     def _push(self, name: str) -> None:
@@ -117,7 +121,7 @@ class Client:
                 mine.dirty.discard(row_id)
 
     def _begin_again(self) -> None:
-        """Pull everything from zero, merge it with the local rows, and base local edits on the pulled rows."""
+        """Pull all rows from zero, merge them with the local rows, and use the pulled rows as the assumed states."""
         held = {name: mine.rows for name, mine in self.collections.items()}
         self.collections = {name: Collection() for name in held}
         for name, rows in held.items():
@@ -142,10 +146,10 @@ class Client:
             return answer.json()
 
     def follow(self, name: str) -> Iterator[Row]:
-        """Sync, then apply a collection's events as they come, until the server closes the stream."""
+        """Sync, then apply the events of a collection as they arrive. Yield their rows until the stream ends."""
         path = f"/v1/sync/{name}/{self._version}/pullStream"
         with self._http.stream("GET", path) as answer:
-            self.sync()  # after the stream is open, or a commit between the two would be missed
+            self.sync()  # only now, so that no commit between pull and stream is missed
             event = "message"
             for line in answer.iter_lines():
                 if line.startswith("event:"):

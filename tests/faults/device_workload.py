@@ -1,8 +1,8 @@
 """Devices of one user that write continuously, and a record of the writes that the server has acknowledged.
 
-A row is recorded only after its 200 response. A write without a response stays in `unanswered`; after a crash the server
-must have stored it completely or not at all. Each writer uses its own rows, so the record always states exactly which
-rows the server must have.
+A write is recorded only after its 200 response. A write without a response stays in `unanswered`. After a crash, the
+server must have stored such a write completely or not at all. Each writer changes only its own rows, so the record is
+exactly the set of rows that the server must have.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 T = "2026-01-01T00:00:00.000Z"
 COLLECTIONS = ("documents", "vectorEmbeddings", "sessions", "episodes")
 PARENT = {"vectorEmbeddings": ("documents", "documentId"), "episodes": ("sessions", "sessionId")}
-READING_SESSION = "reading"  # the session that uses all documents
+READING_SESSION = "reading"  # the session that borrows all documents
 PAGE = 200
 
 
@@ -74,7 +74,7 @@ def parent_of(key: str, row: Json) -> str | None:
 
 @dataclass
 class Push:
-    """A batch, its effect on each key (the new row, or None if deleted), and the assumed server states."""
+    """A batch with its assumed states. `effects` maps each changed key to its new row, or to None if deleted."""
 
     collection: str
     rows: list[Json]
@@ -111,10 +111,13 @@ Request = Push | Upload | Deletion
 
 @dataclass
 class Acknowledged:
-    """Acknowledged writes: rows and deleted rows by key, uploads (hash → id and text) and deleted uploads."""
+    """The state after all acknowledged writes.
+
+    `rows` and `deleted` map keys to rows. `uploads` maps a content hash to the document's id and text.
+    """
 
     rows: dict[str, Json] = field(default_factory=dict)
-    deleted: dict[str, Json] = field(default_factory=dict)  # with their last content
+    deleted: dict[str, Json] = field(default_factory=dict)  # values: the last content before the deletion
     uploads: dict[str, tuple[str, str]] = field(default_factory=dict)
     deleted_uploads: dict[str, str] = field(default_factory=dict)
 
@@ -127,7 +130,7 @@ class Acknowledged:
                 self.deleted[key if row is None else f"{key}#{len(self.deleted)}"] = old
 
     def visible(self, effects: dict[str, Json | None] | None = None) -> dict[str, Json]:
-        """Return the rows that a pull must return, now or after `effects`. Rows without their parent wait."""
+        """Return the rows that a pull must return, after `effects` if given. Waiting rows are not among them."""
         rows = dict(self.rows)
         for key, row in (effects or {}).items():
             rows.pop(key, None)
@@ -171,18 +174,19 @@ class ReadingDevice:
             async for line in lines:
                 if line.startswith("event: "):
                     assert line == "event: progress", line
-                    await anext(lines)  # the data of a progress event is not a row
+                    await anext(lines)  # skip the data of the progress event, which contains no rows
                 elif line.startswith("data: "):
                     event = json.loads(line.removeprefix("data: "))
                     name, after = event["collection"], event["checkpoint"]["lwt"]
-                    if after > pulled[name]:  # else the pull returned it already, or something newer
+                    # Otherwise the pull has already returned these rows or newer versions.
+                    if after > pulled[name]:
                         assert after > self.checkpoints[name]["lwt"], "the stream went backwards"
                         self.apply_page(name, event)
 
 
 @dataclass
 class User:
-    """One account and its devices: several that write, one that pulls and one that reads the stream."""
+    """An account with several devices that write, one device that only pulls, and one that reads the stream."""
 
     email: str
     id: str
@@ -247,7 +251,7 @@ class User:
         await self.send(Push(collection, list(rows), effects, assumed or []))
 
     def deletion_effects(self, key: str) -> dict[str, Json | None]:
-        """Return the effects of deleting a row: it and its children are deleted."""
+        """Return the effects of deleting a row, which deletes the row and its children."""
         return {key: None, **dict.fromkeys(self.acknowledged.children(key))}
 
     # -- the writers --------------------------------------------------------------------------------------------

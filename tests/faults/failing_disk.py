@@ -1,4 +1,4 @@
-"""Make chosen calls of the C library fail in a server process. `failing_disk.c` is the library to preload."""
+"""Make chosen disk calls fail in a server process, by a preloaded library whose source is `failing_disk.c`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL_CALLS = 1_000_000_000
 
 
 def build_shim(folder: Path) -> Path:
-    """Compile the library to preload. Skip the test where that is impossible."""
+    """Compile the library to preload. Skip the test if that is impossible on this machine."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("needs Linux and a C compiler")
@@ -26,7 +26,7 @@ def build_shim(folder: Path) -> Path:
 
 
 class FailingDisk:
-    """Control which calls fail in processes that run with `environment`."""
+    """Choose which disk calls fail in processes that run with `environment`."""
 
     def __init__(self, shim: Path, control: Path) -> None:
         self._control = control
@@ -34,11 +34,14 @@ class FailingDisk:
         self.recover()
 
     def fail(self, call: str, index: int, path_part: str) -> None:
-        """Fail the call ("fsync" or "write") with this index from now on, among files whose path contains `path_part`."""
+        """Make the future call number `index` fail, counted over calls of this kind on matching files.
+
+        `call`: "fsync" or "write". `path_part`: text that the paths of matching files contain.
+        """
         self._set(f"{call} {errno.EIO} {index} 1 {path_part}")
 
     def fill(self, path_part: str) -> None:
-        """Fail every write to files whose path contains `path_part`, as on a full disk."""
+        """Make every write to files whose path contains `path_part` fail, as on a full disk."""
         self._set(f"write {errno.ENOSPC} 0 {ALL_CALLS} {path_part}")
 
     def recover(self) -> None:

@@ -1,5 +1,8 @@
-"""Run the command `vademecum` with hanging reads: while the folder HANGING has a file named after an account's id, the
-next read of that account removes the file, never ends and ignores interrupts."""
+"""Run the command `vademecum` with reads that hang.
+
+If the folder HANGING contains a file whose name is an account's id, the next read of that account removes the file and
+then never ends. It ignores interrupts.
+"""
 
 import os
 import time

@@ -1,8 +1,8 @@
-"""Run the server in a process of its own, so that a test can kill it.
+"""Run the server in its own process, so that a test can kill it.
 
-A start forks a process that has already imported the program, unless `in_new_process` is set. Starts in a new process are
-measured as a user experiences them: from the start of the process to the first answered pull, and to /ready. The time
-in which the main thread was runnable but had no processor is subtracted, because it depends on other programs.
+By default, a start forks a process that has already imported the program. A start with `in_new_process` is measured as
+a user experiences it: from the start of the process to the first answered pull, and to /ready. The measured time
+excludes waits of the main thread for a free processor, because they depend on other programs.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from vademecum.services.accounts.local_auth import ServerInfo
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
 Process = subprocess.Popen[bytes] | ForkedProcess
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # by default each client would load all system certificates
+# Without it, each client would load all system certificates, which takes time.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def cpu_wait_s(pid: int) -> float:
-    """Return how long the main thread has waited for a processor, in seconds."""
+    """Return the total time in seconds for which the main thread has waited for a free processor."""
     schedstat = Path(f"/proc/{pid}/task/{pid}/schedstat")
     return int(schedstat.read_text().split()[1]) / 1e9 if schedstat.exists() else 0.0
 
@@ -42,8 +43,9 @@ def cpu_wait_s(pid: int) -> float:
 class ServerProcess:
     """A data folder and, between `start` and `kill`, the process that serves it.
 
-    `program` replaces the command in a new process. A forked process calls `before_serving` first. `first_answer_s` and
-    `ready_s` are the measured times of starts in a new process, `wall_s` the same as `ready_s` without the subtraction.
+    `program`: the command to run in a new process. `before_serving`: a function that a forked process calls first.
+    `first_answer_s` and `ready_s`: the measured times of all starts in a new process. `wall_s`: the same as `ready_s`,
+    but including the waits for a processor.
     """
 
     data: Path
@@ -63,7 +65,7 @@ class ServerProcess:
         return self.data.with_name(self.data.name + ".log")
 
     def spawn(self, *, in_new_process: bool = False) -> Process:
-        """Start the process without waiting: by a fork, or `in_new_process` with all imports as a user starts it."""
+        """Start the process and return at once. `in_new_process`: start it as a user does, not by a fork."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("VADEMECUM_")}
         environment |= {
             "VADEMECUM_MODELS": str(self.models),
@@ -129,7 +131,7 @@ class ServerProcess:
     async def admin(
         self, method: str, path: str, email: str = "", *, allowed: tuple[int, ...] = (), **options: Any
     ) -> Any:
-        """Call a route with the local credential and return the JSON. `allowed`: accepted error statuses."""
+        """Call a route with the local secret and return the JSON. `allowed`: statuses that do not fail the test."""
         assert self.door is not None
         headers = {"Authorization": f"Local {self.door.secret}"} | (
             {"X-Vademecum-User": email} if email else {}

@@ -1,5 +1,8 @@
-"""The disk fails during a change of accounts, at each fsync and write in turn. File and memory agree afterwards, so a
-restart neither applies a rejected change nor restores revoked access."""
+"""The disk fails during a change of accounts, at each fsync and write in turn.
+
+Afterwards the accounts file and the server's memory must be equal. Otherwise a restart could apply a rejected change or
+restore revoked access.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ import pytest
 from faults.failing_disk import FailingDisk
 from faults.server_process import ServerProcess
 
-CALLS_MAX = 8  # of one kind in a change
+CALLS_MAX = 8  # an upper bound of the calls of one kind during a change
 FILE = "accounts.duckdb"
 EMAIL = "ada@example.org"
-ALLOWED = (503, 404, 409)  # from the failing disk, and from repeating a change that was stored
+ALLOWED = (503, 404, 409)  # 503 if the disk fails; 404 or 409 if a change is repeated that was stored
 Change = Callable[[ServerProcess, int], Awaitable[Any]]
 
 
@@ -49,7 +52,7 @@ async def read_from_server(server: ServerProcess) -> tuple[set[tuple[str, str]],
 
 
 def read_from_file(data: Path, copy: Path) -> tuple[set[tuple[str, str]], set[str]]:
-    """Return the same as a server would load after a kill."""
+    """Return the same values from a copy of the file, as a server would load them after a kill."""
     for suffix in ("", ".wal"):
         copy.with_name(copy.name + suffix).unlink(missing_ok=True)
         if (data / f"{FILE}{suffix}").exists():
@@ -64,7 +67,7 @@ def read_from_file(data: Path, copy: Path) -> tuple[set[tuple[str, str]], set[st
 
 @pytest.mark.parametrize("change", [add_account, change_tier, add_token, revoke_token])
 @pytest.mark.parametrize("call", ["fsync", "write"])
-def test_failed_change_leaves_file_and_memory_equal(
+def test_failed_account_change_leaves_file_and_memory_consistent(
     tmp_path: Path, disk: FailingDisk, call: str, change: Change
 ) -> None:
     async def scenario() -> None:
@@ -80,7 +83,8 @@ def test_failed_change_leaves_file_and_memory_equal(
                 failed = "code" in await change(server, index)
                 disk.recover()
                 failures += failed
-                async with asyncio.timeout(60):  # the next change makes file and memory equal
+                # Repeat a change until it succeeds, because that makes file and memory equal.
+                async with asyncio.timeout(60):
                     while "code" in await add_account(server, 100 + index):
                         await asyncio.sleep(0.05)
                 stored = read_from_file(server.data, tmp_path / "copy.duckdb")

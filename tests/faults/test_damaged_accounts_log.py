@@ -1,7 +1,8 @@
-"""Damage the log of the accounts file. No access that was granted is lost, and no revoked access returns.
+"""Damage the log of the accounts file. No granted access may be lost, and no revoked access may return.
 
-The first half damages a log that contains several changes, as an older version or a crash between two steps of a change
-leaves it. The second half kills a server and deletes its whole log, which contains no acknowledged change.
+The tests of the first half damage a log that contains several changes. An older version, or a crash between two steps
+of a change, leaves such a log. The second half kills a server and deletes its log. That log contains no acknowledged
+change.
 """
 
 from __future__ import annotations
@@ -23,20 +24,19 @@ from server.in_process_server import T, house, run
 from vademecum.engines.duckdb.instance import Instance
 
 FILE = "accounts.duckdb"
-REPAIRED = [
-    name for name in CASES if name.startswith("bits flipped")
-]  # others may look like a shorter valid log
+# Kinds of damage that the server detects. With any other damage, the log may look like a shorter valid log.
+REPAIRED = [name for name in CASES if name.startswith("bits flipped")]
 PASSWORD, NEW_PASSWORD = "correct horse battery", "another horse battery"
 
 
 @dataclass
 class CrashedFolder:
-    """A data folder as a kill leaves it. `tokens` belong to the accounts in the file; `logged` are only in the log."""
+    """A data folder after a kill. `tokens` has a token of each account in the file."""
 
     data: Path
     tokens: list[str]
-    checkpointed: set[str]  # emails
-    logged: list[str]  # emails
+    checkpointed: set[str]  # emails of the accounts in the file
+    logged: list[str]  # emails of the accounts that are only in the log
     ends: list[int]  # the length of the log after each of `logged`
 
     @property
@@ -72,7 +72,8 @@ def crashed(tmp_path_factory) -> CrashedFolder:
         alias = instance.attach(folder / "data" / FILE)
         for n in range(LOGGED):
             result.logged.append(f"logged{n}@example.org")
-            row = [f"id{n}", result.logged[-1], "hash" * 200, T]  # long enough for every kind of damage
+            # The hash is long, so that every kind of damage fits into the commit.
+            row = [f"id{n}", result.logged[-1], "hash" * 200, T]
             instance.cursor().execute(
                 f"INSERT INTO {alias}.main.accounts VALUES (?, ?, 'FREE', false, ?, ?)", row
             )
@@ -84,7 +85,7 @@ def crashed(tmp_path_factory) -> CrashedFolder:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_accounts_and_tokens_before_the_damage_survive(crashed, tmp_path, name):
+def test_accounts_and_tokens_logged_before_the_damage_survive(crashed, tmp_path, name):
     damaged = crashed.copy(tmp_path / "data", name)
 
     async def scenario():
@@ -104,7 +105,7 @@ def test_accounts_and_tokens_before_the_damage_survive(crashed, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_truncated_log_is_copied_and_reported(crashed, tmp_path, name):
+def test_truncated_accounts_log_is_copied_and_reported(crashed, tmp_path, name):
     damaged = crashed.copy(tmp_path / "data", name)
     content = damaged.log.read_bytes()
     copy = damaged.log.with_name(damaged.log.name + ".damaged")
@@ -125,7 +126,7 @@ def test_truncated_log_is_copied_and_reported(crashed, tmp_path, name):
     run(scenario)
 
 
-def test_restore_and_doctor_work_with_a_damaged_log(crashed, tmp_path):
+def test_restore_and_doctor_work_with_a_damaged_accounts_log(crashed, tmp_path):
     name = "bits flipped in the middle of the last commit"
     damaged = crashed.copy(tmp_path / "data", name)
     healthy = Home(tmp_path / "other")
@@ -140,7 +141,7 @@ def test_restore_and_doctor_work_with_a_damaged_log(crashed, tmp_path):
     assert not logs["ok"] and f"{FILE}.wal.damaged" in logs["detail"]
 
 
-def test_doctor_reports_its_own_repair(crashed, tmp_path):
+def test_doctor_reports_that_it_repaired_the_accounts_log(crashed, tmp_path):
     damaged = crashed.copy(tmp_path / "data", "bits flipped in an early commit")
     result = Home(damaged.data).run("doctor", "--json")
     (logs,) = [check for check in result.json if check["check"] == "logs"]
@@ -166,10 +167,10 @@ def test_reading_accounts_of_a_backup_leaves_it_unchanged(crashed, tmp_path):
 class Changes:
     """Changes that a server acknowledged before it was killed."""
 
-    removed: str  # an email
-    added: str  # a token of the account that was created last
-    revoked: str  # a token
-    signed_out: str  # a cookie
+    removed: str  # email of the removed account
+    added: str  # token of the account that was created last
+    revoked: str  # the revoked token
+    signed_out: str  # session cookie of the browser that signed out
     signed_in: str
 
 
@@ -202,7 +203,7 @@ async def me_status(client: httpx.AsyncClient, secret: str, *, cookie: bool = Fa
     return (await client.get("/v1/me", headers=headers)).status_code
 
 
-def test_acknowledged_access_changes_survive_loss_of_the_log(tmp_path):
+def test_acknowledged_access_changes_survive_loss_of_accounts_log(tmp_path):
     async def scenario():
         server = ServerProcess(tmp_path / "data", tmp_path / "no-models")
         try:

@@ -1,8 +1,8 @@
-"""Damage accounts' write-ahead logs while the server is down. Only commits after the damage are lost.
+"""Damage accounts' write-ahead logs while no server runs. Only commits after the damage may be lost.
 
-Between a kill and the next start, the log of each account is damaged in a different way. The first rows of an account
-were checkpointed into its file by a normal stop; the others are only in the log, with account commit per row. The length of
-the log after each commit is known, so each case knows which commits precede its damage.
+After a kill and before the next start, the test damages the log of each account in a different way. A normal stop has
+checkpointed the first rows of each account into its file. The other rows are only in the log, with one commit per row.
+The test records the length of the log after each commit, so each case states how many commits precede its damage.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from faults.server_process import NO_TLS, ServerProcess
 from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.model.records.paths import user_folder
 
-CHECKPOINTED, LOGGED = 5, 8  # rows
-Damage = Callable[[bytes, list[int]], bytes]  # (log, its length after each commit) -> damaged log
+CHECKPOINTED, LOGGED = 5, 8  # numbers of rows in the file and in the log
+# A function of the log and its length after each commit that returns the damaged log.
+Damage = Callable[[bytes, list[int]], bytes]
 
 
 def cut_at(commits: int, extra: int = 0) -> Damage:
-    """Truncate the log after this number of commits plus `extra` bytes, which may be negative."""
+    """Truncate the log after `commits` commits and `extra` further bytes. A negative `extra` cuts off more."""
     return lambda log, ends: log[: ends[commits] + extra]
 
 
 def flip(commit: int, share: float) -> Damage:
-    """Flip four bytes of a commit (numbered from 1), at this share of its length."""
+    """Invert four bytes of a commit (numbered from 1). `share`: their position as a fraction of the commit's length."""
 
     def damage(log: bytes, ends: list[int]) -> bytes:
         start, end = ends[commit - 1], ends[commit]
@@ -42,7 +43,7 @@ def flip(commit: int, share: float) -> Damage:
 
 
 def zeros_from(commits: int) -> Damage:
-    """Replace all later commits with zeros, like a file system that stored the new length but not the content."""
+    """Replace all later commits by zeros, like a file system that stored the new length without the content."""
     return lambda log, ends: log[: ends[commits]] + bytes(len(log) - ends[commits])
 
 
@@ -84,7 +85,7 @@ class Account:
     ends: list[int] = field(default_factory=list)
     checkpointed: dict[str, Json] = field(default_factory=dict)
     logged: list[Json] = field(default_factory=list)
-    response: httpx.Response | None = None  # to the first pull after the damage
+    response: httpx.Response | None = None  # response to the first pull after the damage
 
     @property
     def rows(self) -> dict[str, Json]:
@@ -98,7 +99,7 @@ class Account:
 
 @dataclass
 class Outcome:
-    """The state of all accounts after the damage, collected once for all tests. Keys: case or email."""
+    """The results of the run for all accounts, collected once for all tests. Maps have the case or the email as key."""
 
     damaged: dict[str, Account]
     undamaged: list[Account]
@@ -106,7 +107,8 @@ class Outcome:
     before: dict[str, dict[str, Json]] = field(default_factory=dict)
     after: dict[str, dict[str, Json]] = field(default_factory=dict)
     missed: dict[str, set[str]] = field(default_factory=dict)
-    epochs: dict[str, list[str]] = field(default_factory=dict)  # before the damage and after each start
+    # The epoch before the damage, then after each start.
+    epochs: dict[str, list[str]] = field(default_factory=dict)
 
 
 async def create_account(server: ServerProcess, name: str) -> Account:
@@ -123,7 +125,7 @@ async def row_operations(account: Account, number: int) -> Json:
 
 
 async def write_rows(server: ServerProcess, accounts: list[Account]) -> None:
-    """Write rows that a normal stop checkpoints, then rows that are in the log when the server is killed."""
+    """Write rows that a normal stop checkpoints, then rows that are only in the log when the server is killed."""
     for account in accounts:
         account.checkpointed = {
             row["id"]: row for row in [await row_operations(account, n) for n in range(CHECKPOINTED)]
@@ -206,9 +208,9 @@ async def sessions_of(account: Account) -> dict[str, Json]:
 
 
 async def rows_missed_by_device(account: Account) -> set[str]:
-    """Return the rows that a device misses that had pulled everything before the damage.
+    """Return the rows that are missing on a device that had pulled all rows before the damage.
 
-    A new current_epoch makes it pull from zero, so then it misses none.
+    After a new epoch, the device pulls from zero, so no row is missing.
     """
     checkpoint = account.user.pull_device.checkpoints["sessions"]
     path = f"/v1/sync/sessions/0/pull?lwt={checkpoint['lwt']}&id={checkpoint['id']}&limit=1000"
@@ -225,14 +227,14 @@ def outcome(tmp_path_factory) -> Outcome:
     return asyncio.run(damage_logs(tmp_path_factory.mktemp("damage")))
 
 
-def test_undamaged_accounts_keep_all_rows(outcome):
+def test_accounts_with_undamaged_logs_keep_all_rows(outcome):
     assert outcome.ready == 200
     for account in outcome.undamaged:
         assert account.rows == account.rows_after(LOGGED)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_commits_before_the_damage_survive(outcome, name):
+def test_commits_logged_before_the_damage_survive(outcome, name):
     account = outcome.damaged[name]
     assert account.response.status_code == 200, account.response.text
     assert account.rows == account.rows_after(CASES[name].intact)
@@ -245,17 +247,17 @@ def test_writes_after_the_repair_survive_a_crash(outcome, name):
     assert outcome.after[name] == outcome.before[name]
 
 
-def test_device_with_lost_rows_misses_no_later_row(outcome):
-    """A device whose checkpoint is after the damage receives later rows, or 409 EPOCH: `seq` never decreases."""
+def test_device_that_has_lost_rows_misses_no_later_row(outcome):
+    """Such a device has a checkpoint after the damage. It must receive later rows or 409 EPOCH."""
     assert {name: rows for name, rows in outcome.missed.items() if rows} == {}
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.intact < LOGGED])
-def test_loss_of_acknowledged_rows_starts_one_epoch(outcome, name):
+def test_loss_of_acknowledged_rows_begins_exactly_one_epoch(outcome, name):
     before, *after = outcome.epochs[name]
     assert before not in after and len(set(after)) == 1
 
 
-def test_kill_without_damage_keeps_the_epoch(outcome):
+def test_server_kill_without_log_damage_keeps_the_epoch(outcome):
     for account in outcome.undamaged:
         assert len(set(outcome.epochs[account.user.email])) == 1

@@ -10,10 +10,10 @@ from faults.failing_disk import FailingDisk
 from faults.server_process import ServerProcess
 from property.rows import fact
 
-CALLS_MAX = 8  # of one kind in a push
+CALLS_MAX = 8  # an upper bound of the calls of one kind during a push
 
 
-def test_failed_disk_call_of_push_spares_other_accounts(tmp_path: Path, disk: FailingDisk) -> None:
+def test_failed_disk_call_during_push_affects_no_other_account(tmp_path: Path, disk: FailingDisk) -> None:
     async def scenario() -> None:
         server = ServerProcess(tmp_path / "data", tmp_path / "no models", environment=disk.environment)
         client = await server.start(in_new_process=True)
@@ -31,7 +31,8 @@ def test_failed_disk_call_of_push_spares_other_accounts(tmp_path: Path, disk: Fa
                     failed = await push(client, ada, row) != 200
                     disk.recover()
                     await push_until_stored(client, bob, row)
-                    await push_until_stored(client, ada, row)  # as a device repeats it
+                    # A device also repeats a push until it succeeds.
+                    await push_until_stored(client, ada, row)
                     acknowledged.add(row["id"])
                     assert await pull_ids(client, ada) == await pull_ids(client, bob) == acknowledged
                     failures += failed

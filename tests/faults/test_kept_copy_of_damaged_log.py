@@ -1,4 +1,4 @@
-"""The copy of a damaged log stays until the next erasure, and every erasure removes it."""
+"""The server keeps a copy of a damaged log until the next erasure, which deletes the copy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Repaired:
 async def repaired_server(data: Path, *, deletes: bool = False) -> AsyncIterator[Repaired]:
     """Run a server that has repaired the damaged log of its only account.
 
-    `deletes`: a row was deleted before the damage, and the marker file of its erasure is lost.
+    `deletes`: delete a row before the damage, and remove the marker file of its erasure.
     """
     server = ServerProcess(data, data.with_name("no-models"), {"erase_delay_s": "600"})
     try:
@@ -67,11 +67,11 @@ async def push(client: httpx.AsyncClient, row: dict[str, object]) -> None:
     assert response.json() == [], response.text
 
 
-def test_copy_stays_until_a_row_is_deleted(tmp_path: Path) -> None:
+def test_copy_of_damaged_log_stays_until_a_row_is_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with repaired_server(tmp_path / "data") as repaired:
             assert repaired.copy.exists() and "until the next erasure" in repaired.server.log_tail()
-            assert not repaired.marker.exists(), "no row was deleted yet"
+            assert not repaired.marker.exists(), "there must be no erasure job before a delete"
             await push(repaired.client, dead(fact("first")))
             await soon(repaired.marker.exists)
             assert await repaired.server.admin("POST", "/v1/local/erase", json={"email": None}) == {
@@ -82,7 +82,7 @@ def test_copy_stays_until_a_row_is_deleted(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_erase_command_removes_copy_without_deletes(tmp_path: Path) -> None:
+def test_erase_command_removes_copy_of_damaged_log_without_any_delete(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with repaired_server(tmp_path / "data") as repaired:
             assert await repaired.server.admin("POST", "/v1/local/erase", json={"email": None}) == {
@@ -93,7 +93,7 @@ def test_erase_command_removes_copy_without_deletes(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_start_erases_delete_with_lost_marker(tmp_path: Path) -> None:
+def test_server_start_erases_deleted_row_whose_job_marker_was_lost(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with repaired_server(tmp_path / "data", deletes=True) as repaired:
             await soon(lambda: not repaired.copy.exists() and not repaired.marker.exists())

@@ -1,4 +1,4 @@
-"""Kill the server while an account is removed. The next start completes the removal, including the agents' events."""
+"""Kill the server while it removes an account. The next start completes the removal, also of events in the spool."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from server.agents.agent_events import event
 from vademecum.services.accounts.deleted_accounts import was_deleted
 
 EMAIL = "ada@example.org"
-EVENTS = 300  # enough that removing them with a slow unlink takes a while
+EVENTS = 300  # so many that deleting them with a slow unlink takes long enough for a kill
 TIMEOUT_S = 60.0
 MOMENTS = ["removal recorded", "records being deleted", "events being deleted"]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_kill_during_account_removal_leaves_no_events(tmp_path: Path, moment: str) -> None:
+def test_server_kill_during_account_removal_leaves_no_events(tmp_path: Path, moment: str) -> None:
     asyncio.run(kill_during_removal(tmp_path / "data", moment))
 
 
@@ -67,7 +67,7 @@ def write_events(folder: Path) -> None:
 
 
 async def delete_account(client: httpx.AsyncClient, token: str) -> bool:
-    """Return False if the server ended before it responded."""
+    """Request the deletion. Return False if the server ended before it responded."""
     headers = {"Authorization": f"Bearer {token}"}
     try:
         await client.request("DELETE", "/v1/me", headers=headers, json={"confirm": "leave for good"})

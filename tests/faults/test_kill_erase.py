@@ -1,4 +1,4 @@
-"""Kill the server during `vademecum erase`. The next start finishes the erasure."""
+"""Kill the server during `vademecum erase`. The next start completes the erasure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vademecum.services.data.erase import scan
 from wait_until import soon
 
 
-def test_kill_during_an_erasure_leaves_no_deleted_byte(tmp_path: Path) -> None:
+def test_server_kill_during_erasure_leaves_no_bytes_of_deleted_rows(tmp_path: Path) -> None:
     asyncio.run(_kill_during_erasure(tmp_path / "data"))
 
 

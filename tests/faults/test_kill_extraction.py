@@ -1,4 +1,4 @@
-"""Kill the server at random moments during extraction. Every turn is extracted in the end, and no row is stored twice.
+"""Kill the server at random moments during extraction. All turns are extracted in the end, and no row is stored twice.
 
 The language model is scripted. `SEED` repeats the choices of a run, but not its timing.
 """
@@ -21,13 +21,13 @@ from property.rows import episode, project, session
 from server.scripted_llm import MODEL, Model, Rule, speaking
 
 ROUNDS = 40 if os.environ.get("SOAK") else 6
-TURNS = 5  # per round
+TURNS = 5  # number of new turns per round
 TIMEOUT_S = 120.0
 EXTRACTED = ("entities", "relationships", "memories", "facts")
 
 
 def rules(count: int) -> list[Rule]:
-    """Return one scripted reply per turn. All replies contain the same entity and memory about the mill."""
+    """Return one rule per turn. All replies contain the same entity and the same memory about the mill."""
     result = []
     for number in range(count):
         reply = {
@@ -43,7 +43,7 @@ def rules(count: int) -> list[Rule]:
     return result
 
 
-def test_kills_during_extraction_lose_and_duplicate_nothing(tmp_path):
+def test_server_kills_during_extraction_lose_no_turn_and_duplicate_no_row(tmp_path):
     asyncio.run(extract_under_kills(tmp_path))
 
 
@@ -63,9 +63,9 @@ async def extract_under_kills(tmp_path: Path) -> None:
 
 
 async def kill_repeatedly(server: ServerProcess, model: Model, rng: Random) -> int:
-    """Return how many kills interrupted extraction.
+    """Start and kill the server repeatedly. Return how many kills interrupted extraction.
 
-    Each kill waits for a number of requests, not for a time, so the result does not depend on the machine's speed.
+    Each kill comes after a number of requests, not after a time, so the result does not depend on the machine's speed.
     """
     client = await server.start()
     _, token = await server.add_user("ada@example.org")
@@ -74,7 +74,8 @@ async def kill_repeatedly(server: ServerProcess, model: Model, rng: Random) -> i
     interrupted = 0
     for number in range(ROUNDS):
         first = number * TURNS
-        numbers = range(first, first + TURNS)  # one session each, because a session has a limit of memories
+        # One session per turn, because the memories of a session are limited.
+        numbers = range(first, first + TURNS)
         await push(client, headers, "sessions", *(session(f"s{n}", projectId="p1") for n in numbers))
         turns = [episode(f"e{n}", f"s{n}", userMessage=f"turn {n}.") for n in numbers]
         await push(client, headers, "episodes", *turns)
@@ -92,7 +93,7 @@ async def kill_repeatedly(server: ServerProcess, model: Model, rng: Random) -> i
 
 
 def count_requested_turns(model: Model) -> int:
-    """Return for how many turns the model was called. A kill can cause a second request for a turn."""
+    """Return the number of turns in the model's requests. Count turns, because a kill may cause a repeated request."""
     return len({request.question for request in model.asked})
 
 
@@ -138,5 +139,5 @@ async def check_rows(client: httpx.AsyncClient, headers: dict[str, str], model: 
     assert sorted(row["value"] for row in rows["facts"]) == sorted(people)
     requests = Counter(request.question for request in model.asked)
     assert len(requests) == count and sum(requests.values()) <= count + ROUNDS, (
-        "more than one repeat per kill"
+        "a kill caused more than one repeated request"
     )

@@ -1,7 +1,7 @@
 """Kill the server at random moments of a model change under load. The change resumes, and searches stay consistent.
 
-The two small models have the same size, so only the values distinguish their vectors. `SEED` repeats the choices of a
-run, but not its timing.
+The vectors of the two small models have the same length and differ only in their values. `SEED` repeats the choices of
+a run, but not its timing.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from vademecum.services.models import staged_vectors
 
 SETTINGS = {"attached_max": "1", "erase_delay_s": "0.2", "search_wait_s": "30"}
 ROUNDS = 80 if os.environ.get("SOAK") else 5
-CHANGE_S = 2.0  # about the duration of a whole change
+CHANGE_S = 2.0  # approximate duration of an uninterrupted model change
 TIMEOUT_S = 120.0
 QUESTION = "a b c d e f g"
 CHANGE_ENDED = (409,)
-TOLERANCE = 1e-3  # cosines of the two models differ by options
+TOLERANCE = 1e-3  # far below the difference between cosines of the two models
 
 
-def test_kills_during_model_change_repeat_no_finished_block(tmp_path, models):
+def test_server_kills_during_model_change_repeat_no_staged_block(tmp_path, models):
     asyncio.run(change_under_kills(tmp_path, models))
 
 
-def test_sweep_deletes_folder_of_ended_change(tmp_path):
+def test_leftover_staging_folder_of_ended_model_change_is_deleted(tmp_path):
     folder = user_folder(tmp_path, "ada") / staged_vectors.FOLDER
-    for keep in (None, "old"):  # a start without a running change, and a change back
+    for keep in (None, "old"):  # at a start without a model change, and during a change back to "old"
         staged_vectors.create_folders(tmp_path, ["ada"], "new")
         staged_vectors.delete_others(tmp_path, "new")
         assert staged_vectors.users_on_old_model(tmp_path, "new") == {"ada"}
         staged_vectors.delete_others(tmp_path, keep)
         assert not folder.exists()
-        folder.mkdir()  # as a kill between the last two steps of `end` leaves it
+        folder.mkdir()  # simulate a kill between the last two steps of `end`
         staged_vectors.delete_others(tmp_path, keep)
         assert not folder.exists()
 
@@ -69,13 +69,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class VectorCache:
-    """A model's vectors of texts, each computed once."""
+    """A cache of one model's vectors, so that each text is embedded only once."""
 
     embedder: Embedder
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
 
     async def cosine(self, text: str) -> float:
-        """Return the cosine of the text and QUESTION."""
+        """Return the cosine between the text and QUESTION."""
         if QUESTION not in self.vectors:
             self.vectors[QUESTION] = await self.embedder.embed_query(QUESTION)
         if text not in self.vectors:
@@ -90,12 +90,12 @@ class Account:
     data: Path
     large_document: str = ""
     documents: set[str] = field(default_factory=set)
-    deleted_vectors: set[bytes] = field(
-        default_factory=set
-    )  # the beginnings of staged files of deleted documents
+    # The first bytes of staged files whose document was deleted.
+    deleted_vectors: set[bytes] = field(default_factory=set)
     client: httpx.AsyncClient | None = None
-    swapped: set[str] = field(default_factory=set)  # blocks with vectors of the target model
-    staged_files: dict[str, tuple[int, int]] = field(default_factory=dict)  # path -> inode and time
+    swapped: set[str] = field(default_factory=set)  # ids of blocks that have vectors of the target model
+    # Maps path to inode and modification time.
+    staged_files: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -105,7 +105,7 @@ class Account:
         return list((self.folder / "reembed").glob(f"*/{document_id}*@*[0-9]"))
 
     async def call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Send a request, again while the server responds with 503, and return the response."""
+        """Send a request, repeat it while the server responds with 503, and return the final response."""
         assert self.client is not None
         headers = {"Authorization": f"Bearer {self.token}"}
         while (
@@ -165,7 +165,7 @@ class Account:
 
 
 def read_if_exists(path: Path) -> bytes:
-    """Return the content, or b"" if the file was swapped in meanwhile."""
+    """Return the content, or b"" if a swap has removed the file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -212,7 +212,8 @@ async def create_accounts(server: ServerProcess, rng: Random) -> list[Account]:
     for name in ("ada", "bob"):
         account = Account(*await server.add_user(f"{name}@example.org"), server.data, client=client)
         await account.call("POST", "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}])
-        account.documents = {await account.upload(rng, 1) for _ in range(8)}  # the oldest are staged first
+        # Create these first, because the oldest documents are staged first.
+        account.documents = {await account.upload(rng, 1) for _ in range(8)}
         account.large_document = await account.upload(rng, 60)
         accounts.append(account)
         while any(row["embedding"] is None for row in (await account.blocks()).values()):
@@ -229,7 +230,7 @@ async def start(server: ServerProcess, accounts: list[Account]) -> None:
 
 
 async def change_model(server: ServerProcess, accounts: list[Account], rng: Random) -> None:
-    """Start a change if none is running; otherwise sometimes revert, pause or resume it. Record swapped blocks."""
+    """Start a model change, or sometimes revert, pause or resume the running one. Record swapped blocks."""
     status = await server.admin("GET", "/v1/reembedding")
     other = status["before"] or ("new" if status["current"] == "old" else "old")
     if status["before"] is None or rng.random() < 0.2:
@@ -279,15 +280,15 @@ def check_staged(account: Account) -> None:
     files = {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in account.find_staged()}
     before = account.staged_files
     repeated = [name for name in files.keys() & before.keys() if files[name] != before[name]]
-    assert not repeated, f"embedded twice: {repeated}"
+    assert not repeated, f"these staged blocks were embedded again: {repeated}"
     account.staged_files = files
 
 
 async def check_index(account: Account, caches: dict[str, VectorCache], copy: Path) -> None:
-    """Check that every vector of the index comes from the model that the index names."""
+    """Check that the model that the index names has computed every vector of the index."""
     shutil.rmtree(copy, ignore_errors=True)
     if not (account.folder / "vectors").exists():
-        return  # killed while the index was replaced
+        return  # a kill has interrupted the replacement of the index, so there is none to check
     shutil.copytree(account.folder / "vectors", copy)
     saved = states.load(copy)
     if saved is None or saved.model is None:
@@ -300,13 +301,15 @@ async def check_index(account: Account, caches: dict[str, VectorCache], copy: Pa
             cache.vectors[QUESTION], [account.large_document, *account.documents], 10_000
         )
         for hit in hits:
-            assert abs(hit.score - await cache.cosine(hit.text)) < TOLERANCE, "a vector of another model"
+            assert abs(hit.score - await cache.cosine(hit.text)) < TOLERANCE, (
+                "the index has a vector of another model"
+            )
     finally:
         index.close()
 
 
 async def delete_staged(server: ServerProcess, accounts: list[Account], rng: Random) -> None:
-    """Delete a document whose vectors are staged, unless the load has done so by chance."""
+    """Delete a document while its vectors are staged, unless the load has already done so by chance."""
     end = time.monotonic() + TIMEOUT_S
     while not any(account.deleted_vectors for account in accounts):
         assert time.monotonic() < end, server.log_tail()

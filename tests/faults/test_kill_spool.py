@@ -1,4 +1,4 @@
-"""Kill the server while the spool fills. Every event is ingested exactly once."""
+"""Kill the server while hooks write events to the spool. Every event is ingested exactly once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from server.agents.agent_events import APP, event
 
 EMAIL = "ada@example.org"
 EVENTS = 1500
-FILES = 50  # distinct paths, so each observation counts 30 events
+FILES = 50  # number of distinct paths; the 30 events of each path become one observation
 KILLS = 2
 TIMEOUT_S = 120.0
 
 
-def test_kills_while_spool_fills_count_each_event_once(tmp_path):
+def test_server_kills_while_spool_fills_count_each_event_once(tmp_path):
     asyncio.run(ingest_under_kills(tmp_path))
 
 
@@ -54,7 +54,7 @@ async def ingest_under_kills(tmp_path: Path) -> None:
 
 
 def write_events(spool: Path) -> None:
-    """Write events like hooks do, whether or not a server runs."""
+    """Write events continuously, like hooks, which do so whether or not a server runs."""
     spool.mkdir(parents=True, exist_ok=True)
     for number in range(EVENTS):
         path = f"src/{number % FILES}.py"
@@ -66,7 +66,7 @@ def write_events(spool: Path) -> None:
 
 
 async def wait_for_ingest(spool: Path) -> None:
-    """Wait until some files were ingested and others are still waiting."""
+    """Wait until some files are ingested while others still wait."""
     end = time.monotonic() + TIMEOUT_S
     seen: set[Path] = set()
     while True:

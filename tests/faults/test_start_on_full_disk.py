@@ -1,4 +1,4 @@
-"""The server starts with a full disk, answers reads, and accepts writes once there is room."""
+"""The server starts on a full disk, answers reads, and accepts writes once there is space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Statements of several accounts never end. The process replaces itself, keeps sockets and fences, and serves the rest."""
+"""If statements of several accounts never end, the process replaces itself.
+
+It keeps its sockets and fences, and serves all other accounts.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ async def pull_status(client: httpx.AsyncClient, token: str) -> int:
 
 
 def hanging_server(tmp_path: Path, **settings: str) -> tuple[ServerProcess, Path]:
-    """Return a server and a folder: reads of an account hang while the folder has a file with the account's id."""
+    """Return a server and a folder. A file in the folder whose name is an account's id makes its next read hang."""
     hanging = tmp_path / "hanging"
     hanging.mkdir()
     server = ServerProcess(
@@ -41,13 +44,13 @@ def hanging_server(tmp_path: Path, **settings: str) -> tuple[ServerProcess, Path
     return server, hanging
 
 
-def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
+def test_server_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
         server, hanging = hanging_server(tmp_path, attached_max="1")
         client = await server.start(in_new_process=True)
         try:
             accounts = [await server.add_user(f"p{number}@example.org") for number in range(4)]
-            # Each push detaches the account before, so its rows are read from the file later.
+            # Each push detaches the account of the previous one, so a later pull reads its rows from the file.
             for _, token in accounts:
                 await push_until_stored(client, token, fact("f"))
             before, stuck = local_auth.read(server.data), accounts[:3]
@@ -63,7 +66,7 @@ def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
             assert all(f'"account": "{user_id}"' in log for user_id, _ in stuck), log
             assert "server restarts" in log, log
             assert await pull_ids(client, accounts[3][1]) == {"f"}
-            # Every row of their files can be read, so they are recovered.
+            # The files are undamaged, so the server recovers the accounts.
             await asyncio.gather(*(push_until_stored(client, token, fact("g")) for _, token in stuck))
             for _, token in stuck:
                 assert await pull_ids(client, token) == {"f", "g"}
@@ -75,7 +78,7 @@ def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_shutdown_with_a_stuck_thread_ends(tmp_path: Path) -> None:
+def test_server_shutdown_ends_despite_a_stuck_thread(tmp_path: Path) -> None:
     async def scenario() -> None:
         server, hanging = hanging_server(tmp_path, attached_max="1")
         client = await server.start(in_new_process=True)

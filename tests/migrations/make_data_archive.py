@@ -1,9 +1,9 @@
-"""Archive a data folder for tests/migrations, with the version whose stored data later versions must open:
+"""Create the archive of a data folder that later versions must be able to open. Run it with the version to release:
 
     PYTHONPATH=server:tests python tests/migrations/make_data_archive.py TARGET.tar.gz
 
-There are two accounts. The last commits of ben are only in the write-ahead log, as after a crash. `expected.json`
-contains the tokens and the rows of each synced collection.
+The folder has two accounts, "ada" and "ben". Ben's last commits are only in the write-ahead log, as after a crash.
+`expected.json` contains the tokens and the rows of each synced collection.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def fill(h: House, person: Person, name: str, text: str) -> None:
     await person.add("entities", entity("n1", "p1"), entity("n2", "p1"))
     await person.add("relationships", relationship("r1", "n1", "n2"))
     await person.add("summaries", summary("u1", sessionId="s1"))
-    await person.add("episodes", episode("early", "not-here-yet"))  # waits for its session
+    await person.add("episodes", episode("early", "not-here-yet"))  # a waiting row, whose session is missing
     await person.push("sessions", dead(session("gone")), assumed=session("gone"))
     uploaded = {row["filename"]: key for key, row in (await person.live("documents")).items()}
     answer = await person.call("DELETE", f"/v1/documents/{uploaded[f'{name} 2.txt']}")
@@ -65,7 +65,7 @@ async def make(target: Path) -> None:
             for name, text in (("ada", NOTES), ("ben", RECIPE)):
                 person = await h.person()
                 await fill(h, person, name, text)
-                if name == "ben":  # these commits stay in the log
+                if name == "ben":  # the last commits, which the archive has only in the log
                     await person.add("facts", fact("late", key="user.late", value="in the log"))
                     await person.upload("late.txt", "A late document about lighthouses.", "s1")
                     await h.services.background_jobs.jobs["embed"].drain(person.id)

@@ -1,6 +1,6 @@
-"""Migrate to a next version of the schema before it is needed: a hypothetical next version opens files of this one.
+"""Migrations of the schema, tested with a hypothetical next version that opens files of this version.
 
-The next version is this program with the migration in `v1/` and with a `facts` collection of version 1 that requires an
+The next version is this program with the migration in `v1/` and a `facts` collection of version 1, which requires an
 additional field.
 """
 
@@ -31,7 +31,7 @@ NEXT_REGISTRY = Registry(
 
 @pytest.fixture
 def next_migrations(tmp_path) -> Path:
-    """Return the migrations folder of the next version."""
+    """Return a migrations folder with all migrations of this version and the one of the next version."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrations_folder(), folder)
     for path in NEXT_MIGRATIONS.iterdir():
@@ -40,7 +40,7 @@ def next_migrations(tmp_path) -> Path:
 
 
 async def write_rows(data, persons=1):
-    """Create accounts with a live fact, a deleted one and a session, with this version. Return the accounts."""
+    """With this version, create accounts with a live fact, a deleted fact and a session. Return the accounts."""
     result = []
     async with house(data) as h:
         for _ in range(persons):
@@ -53,7 +53,7 @@ async def write_rows(data, persons=1):
 
 
 def reconnect(h, person):
-    """Connect the same person to another server."""
+    """Return the person with a client that is connected to the server `h`."""
     person.client._transport.app = h.app
     return person
 
@@ -62,7 +62,7 @@ async def pull(person, version):
     return await person.call("GET", f"/v1/sync/facts/{version}/pull?lwt=0&limit=100")
 
 
-def test_file_is_migrated_at_first_access(tmp_path, next_migrations):
+def test_account_file_is_migrated_at_first_access(tmp_path, next_migrations):
     async def scenario():
         people = await write_rows(tmp_path / "data", persons=2)
         async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
@@ -95,7 +95,7 @@ def test_migrated_file_accepts_new_rows_and_edits(tmp_path, next_migrations):
     run(scenario)
 
 
-def test_old_clients_get_426_and_new_clients_503(tmp_path, next_migrations):
+def test_older_clients_get_426_and_newer_clients_get_503(tmp_path, next_migrations):
     async def scenario():
         [person] = await write_rows(tmp_path / "data")
         async with house(tmp_path / "data") as h:
@@ -110,7 +110,7 @@ def test_old_clients_get_426_and_new_clients_503(tmp_path, next_migrations):
     run(scenario)
 
 
-def test_file_of_a_newer_version_is_left_untouched(tmp_path, next_migrations):
+def test_server_does_not_start_on_files_of_a_newer_version(tmp_path, next_migrations):
     async def scenario():
         [person] = await write_rows(tmp_path / "data")
         async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
@@ -125,8 +125,8 @@ def test_file_of_a_newer_version_is_left_untouched(tmp_path, next_migrations):
     run(scenario)
 
 
-def test_newer_file_of_one_account_spares_others(tmp_path, next_migrations):
-    """The folder was copied from a newer server."""
+def test_file_of_newer_version_blocks_only_its_own_account(tmp_path, next_migrations):
+    """The account's file was copied from the data folder of a newer server."""
 
     async def scenario():
         people = await write_rows(tmp_path / "data", persons=2)
@@ -145,7 +145,7 @@ def test_newer_file_of_one_account_spares_others(tmp_path, next_migrations):
     run(scenario)
 
 
-def test_changed_migration_prevents_start(tmp_path, next_migrations):
+def test_server_does_not_start_with_a_changed_migration(tmp_path, next_migrations):
     async def scenario():
         await write_rows(tmp_path / "data")
         first = next_migrations / "0001_records.sql"
@@ -160,12 +160,12 @@ def test_changed_migration_prevents_start(tmp_path, next_migrations):
     run(scenario)
 
 
-def test_failed_migration_leaves_the_file_unchanged(tmp_path, next_migrations):
+def test_failed_migration_leaves_the_account_file_unchanged(tmp_path, next_migrations):
     async def scenario():
         [person] = await write_rows(tmp_path / "data")
         broken = next_migrations / "0099_facts_v1.sql"
         good = broken.read_text(encoding="utf-8")
-        failing = "UPDATE packs SET first = bodies::BIGINT;\n"  # fails for every row
+        failing = "UPDATE packs SET first = bodies::BIGINT;\n"  # a cast that fails for every row
         broken.write_text(good + failing, encoding="utf-8")
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
         async with house(tmp_path / "copy", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
@@ -180,7 +180,7 @@ def test_failed_migration_leaves_the_file_unchanged(tmp_path, next_migrations):
     run(scenario)
 
 
-def test_missing_migrations_are_an_incomplete_installation(tmp_path):
+def test_server_reports_incomplete_installation_without_migrations(tmp_path):
     async def scenario():
         (tmp_path / "empty").mkdir()
         with pytest.raises(BaseException) as caught:

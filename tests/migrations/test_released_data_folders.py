@@ -1,4 +1,4 @@
-"""Data folders written by released versions open, sync and search in this one."""
+"""This version can open, sync and search data folders that released versions have written."""
 
 import json
 import tarfile
@@ -14,7 +14,7 @@ STORED = sorted((Path(__file__).parent / "stored").glob("*.tar.gz"))
 
 
 def unpack(archive, target):
-    """Unpack a stored data folder; return its path and the expected content by person."""
+    """Unpack a stored data folder. Return its path, and a map from person to expected content."""
     with tarfile.open(archive) as tar:
         tar.extractall(target, filter="data")
     data = target / "data"
@@ -22,7 +22,7 @@ def unpack(archive, target):
 
 
 @pytest.mark.parametrize("archive", STORED, ids=lambda path: path.name.removesuffix(".tar.gz"))
-def test_stored_data_folder_opens_syncs_and_searches(tmp_path, archive):
+def test_data_folder_of_released_version_opens_syncs_and_searches(tmp_path, archive):
     data, expected = unpack(archive, tmp_path)
 
     async def scenario():
@@ -41,7 +41,7 @@ def test_stored_data_folder_opens_syncs_and_searches(tmp_path, archive):
 
 
 async def check_writes(person):
-    """New rows, edits and deletes are stored, and a waiting row appears with its parent."""
+    """Check that new rows, edits and deletes are stored, and that a waiting row appears once its parent is pushed."""
     before = await person.live("facts")
     await person.add("facts", fact("new", key="user.new"))
     edited = {**before["f7"], "value": "edited by the new version", "updatedAt": "2026-12-01T00:00:00.000Z"}

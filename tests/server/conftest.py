@@ -1,4 +1,4 @@
-"""What several files of tests are given."""
+"""Fixtures shared by several test files."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from vademecum.engines.onnx import download
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A models folder with three tiny models of the same size, each with a space of its own."""
+    """Return a models folder with three tiny models of equal size whose vectors are not comparable."""
     folder = tmp_path_factory.mktemp("models")
     for seed, name in enumerate(("old", "new", "third")):
         source = tmp_path_factory.mktemp(name)

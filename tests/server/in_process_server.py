@@ -36,21 +36,25 @@ from wait_until import soon
 
 MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", Path(__file__).parents[2] / ".cache" / "models"))
 T = "2026-01-01T00:00:00.000Z"
-# What a password costs has a test of its own; all others are spared it.
+# Hash passwords cheaply, to save time. The test of the real cost uses HASHER.
 HASHER = sign_in._hasher
 sign_in._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 sign_in._decoy = sign_in._unmatchable_hash()
 
 
 class Lent:
-    """A DuckDB for as long as a house stands: making one, with its thousands of functions, costs more than all else that a
-    house does. Nothing of it is the house's but what is attached, and connections; both end with the house."""
+    """Lend an in-memory DuckDB instance to a test server, and reuse it after the server has closed it.
+
+    Creating an instance costs more time than everything else that a test server does. `close` detaches all files
+    and closes the server's connection, so the next server gets an instance without state.
+    """
 
     idle: ClassVar[list[instance.Cursor]] = []
 
     def __init__(self) -> None:
         self._whole = self.idle.pop() if self.idle else CONNECT(":memory:")
-        self._whole.execute("SET fsync_mode = 'NONE'")  # no test of a house takes its power away
+        # This is faster, and no test that uses `house` simulates a power failure.
+        self._whole.execute("SET fsync_mode = 'NONE'")
         self._mine = self._whole.cursor()
         self.cursor = self._mine.cursor
 
@@ -61,7 +65,7 @@ class Lent:
             for (name,) in self._whole.execute(attached).fetchall():
                 self._whole.execute(f"DETACH {name}")
             self.idle.append(self._whole)
-        except duckdb.Error:  # what the test did to it: no other house shall have it
+        except duckdb.Error:  # the test has broken the instance, so do not reuse it
             self._whole.close()
 
 
@@ -71,7 +75,7 @@ instance.connect = lambda path: Lent() if path == ":memory:" else CONNECT(path) 
 
 @dataclass
 class Person:
-    """A user with a token; `call` speaks for them."""
+    """A user with an API token. `call` sends requests with that token."""
 
     id: str
     client: httpx.AsyncClient
@@ -95,7 +99,7 @@ class Person:
         return answer.json()
 
     async def add(self, collection: str, *rows: dict[str, Any]) -> None:
-        """Push what must be taken."""
+        """Push rows, and check that the server accepts all of them."""
         assert await self.push(collection, *rows) == []
 
     async def pull(self, collection: str) -> list[dict[str, Any]]:
@@ -127,45 +131,48 @@ class House:
         secret = secrets.token_urlsafe(32)
         token = Token(new_id(), account.id, "api", "test", digest(secret), T)
         accounts = self.services.accounts
-        async with accounts._turn:  # in one commit: two are a quarter of what many tests cost
+        async with accounts._turn:  # one commit, because two take a quarter of the time of many tests
             await accounts._execute([_insert("accounts", account), _insert("tokens", token)])
             accounts._remember(account)
             accounts._remember_token(token)
         return Person(account.id, with_token(self, secret))
 
     async def settle(self, person: Person) -> None:
-        """Wait until nothing is left to do background_jobs for this person, but what a language model is asked (an attempt that
-        has failed waits for the next) and what is looked at once a day."""
+        """Wait until the person has no pending background jobs.
+
+        Two kinds of jobs are not awaited: those of the language model, because a failed attempt waits long for the
+        next one, and the daily retention.
+        """
         for _ in range(5):
             for job in self.services.background_jobs.jobs.values():
                 if job.name not in ("work", "retain"):
                     await job.drain(person.id)
 
     async def everything(self, person: Person) -> dict[str, list[dict[str, Any]]]:
-        """All rows that the person's devices would have."""
+        """Map each synced collection to all its rows, as a device of the person would pull them."""
         return {name: await person.pull(name) for name in self.services.registry.synced}
 
     def set_clock(self, clock: Callable[[], str]) -> None:
-        """Change the time of tokens and sign-in."""
+        """Replace the clock that tokens and sign-in use."""
         self.services.clock = self.services.tokens._clock = self.services.sign_in._clock = clock
 
     def time_rate_limits(self, clock: Callable[[], float]) -> None:
-        """Start with empty rate limits, which follow this monotonic clock."""
+        """Reset all rate limits, and measure them with this monotonic clock."""
         self.services.rate_limiter.__init__(self.services.settings.rates, clock)  # type: ignore[misc]
 
     async def streams(self, count: int) -> None:
-        """Wait until so many streams are open."""
+        """Wait until at least `count` streams are open."""
         await soon(lambda: self.services.hub.count() >= count)
 
 
-# Apps whose houses are gone, by the size of a body that they take. Making the routes is most of the cost of a house,
-# and they hold nothing of it. Houses that stand at the same time have each its own.
+# Maps the maximum body size to apps that no test server uses at the moment. Apps are reused because creating the routes
+# takes most of the time of a test server. They keep no data of a server. Concurrent servers use different apps.
 _idle: defaultdict[int, list[Any]] = defaultdict(list)
 
 
 @cache
 def _shared(name: str) -> Path:
-    """A folder for what all houses of this process start from."""
+    """Return a temporary folder that all test servers of this process share."""
     folder = Path(tempfile.mkdtemp(prefix=f"vademecum-{name}-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -173,7 +180,7 @@ def _shared(name: str) -> Path:
 
 @cache
 def small_model() -> Path:
-    """A folder with a real model of random weights: it makes vectors like any other, and knows no meaning."""
+    """Return a models folder with one model of random weights. Its vectors are valid but express no meaning."""
     from unit.engines.onnx.numpy_bert import write_source
     from vademecum.engines.onnx import download
 
@@ -183,14 +190,17 @@ def small_model() -> Path:
 
 
 async def _first_start(data: Path) -> None:
-    """The databases that a first start leaves in a new data folder, made by the program itself once: to make them each
-    time was half the cost of a house. A folder with something in it is left as it is."""
+    """Copy the databases that a first server start creates into a new data folder.
+
+    The program creates these databases once per process, because creating them took half the time of a test server.
+    A data folder that already contains a database or a folder stays unchanged.
+    """
     empty = _shared("empty") / "begun"
     if not empty.exists():
         beginning = Path(tempfile.mkdtemp(dir=empty.parent))
         async with open_services(Settings(data=beginning, models=beginning / "no-models"), Registry()):
             pass
-        with suppress(OSError):  # another house was quicker
+        with suppress(OSError):  # a concurrent server has already created the folder
             beginning.rename(empty)
     if not data.exists() or not any(path.suffix == ".duckdb" or path.is_dir() for path in data.iterdir()):
         data.mkdir(parents=True, exist_ok=True)
@@ -208,7 +218,10 @@ async def house(
     clock: Callable[[], str] = now_iso,
     **settings: Any,
 ) -> AsyncIterator[House]:
-    """`model`: a small one, or a folder of models such as MODELS, for tests that are about meaning."""
+    """Run a whole server on the folder `data` until the block ends.
+
+    `model`: True for the small model of random weights; a models folder such as MODELS for tests of meaning.
+    """
     models = model if isinstance(model, Path) else small_model() if model else data / "no-models"
     configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, "rates": RATES, **settings})
     idle = _idle[configured.body_max] if registry is None else []
@@ -221,33 +234,33 @@ async def house(
 
 
 def browser(h: House, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
-    """A browser at this address: it keeps cookies and has no token."""
+    """Return a client that behaves like a browser at this address: it keeps cookies and sends no token."""
     transport = OwnTask(h.app, raise_app_exceptions=False, client=(address, 1))
     return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
 
 
 def with_token(h: House, secret: str) -> httpx.AsyncClient:
-    """A program on this machine that speaks with a token."""
+    """Return a client on this machine that sends the API token `secret`."""
     client = browser(h)
     client.headers["Authorization"] = f"Bearer {secret}"
     return client
 
 
 class OwnTask(httpx.ASGITransport):
-    """Run each request in its own task, as a server does: the context variables that it sets end with it."""
+    """Run each request in its own task, as a server does, so that its context variables end with the request."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         return await asyncio.create_task(super().handle_async_request(request))
 
 
 def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Checks that the answer is this problem, and returns it."""
+    """Check that the response is a problem with this status and code. Return its body."""
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), (
         answer.text
     )
     body: dict[str, Any] = answer.json()
     assert (body["status"], body["code"], body["error"]) == (status, code, True)
-    assert body["detail"].strip(), "a refusal says why, in words"
+    assert body["detail"].strip(), "the problem has no explanation"
     return body
 
 
@@ -256,7 +269,7 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
 
 
 def run_for_one(data: Path, scenario: Callable[[House, Person], Awaitable[None]], **settings: Any) -> None:
-    """The scenario in a house with one person."""
+    """Run the scenario on a test server with one user."""
 
     async def whole() -> None:
         async with house(data, **settings) as h:
@@ -266,9 +279,9 @@ def run_for_one(data: Path, scenario: Callable[[House, Person], Awaitable[None]]
 
 
 def stop_index(indexer: Any) -> None:
-    """It stays as it is."""
+    """Stop the indexer, so that the index does not change any more."""
 
     async def never(user_id: str) -> bool:
-        return True  # as if there were nothing new
+        return True  # reports that the index is up to date
 
     indexer._step = never

@@ -1,4 +1,4 @@
-"""A house on a real socket, and who listens to its streams."""
+"""A whole server on a real socket, and clients that read its streams."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from wait_until import soon
 
 @asynccontextmanager
 async def listening(app):
-    """The app behind uvicorn on a port of its own. Yields its URL."""
+    """Serve the app with uvicorn on a free port. Yield its URL."""
     config = uvicorn.Config(app, port=0, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
@@ -26,8 +26,8 @@ async def listening(app):
         await task
 
 
-class Ear:
-    """What comes down a stream: events as JSON, and everything as it was written."""
+class StreamClient:
+    """Read a stream in a task. `events` has the decoded events, and `text` all lines as received."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -67,14 +67,14 @@ async def listen(url, person, path):
     ):
         assert answer.status_code == 200, await answer.aread()
         assert answer.headers["content-type"].startswith("text/event-stream")
-        ear = Ear(answer)
+        ear = StreamClient(answer)
         try:
             yield ear
         finally:
             ear.task.cancel()
 
 
-def on_the_wire(tmp_path, scenario, **settings):
+def run_over_network(tmp_path, scenario, **settings):
     async def whole():
         async with house(tmp_path, **settings) as h, listening(h.app) as url:
             await scenario(h, url, await h.person())

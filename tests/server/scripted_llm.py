@@ -1,12 +1,12 @@
-"""A language model by script: an OpenAI-compatible endpoint over real HTTP on the loopback.
+"""A scripted language model: an OpenAI-compatible endpoint over real HTTP on the loopback.
 
-In a test: `async with speaking(Rule(say=["Yes."])) as model:` and `model.url`. As a process of its own, with rules from
-a JSON file (a list of objects with the fields of `Rule`), printing its address:
+A test runs it by `async with speaking(Rule(say=["Yes."])) as model:` and uses `model.url`. It can also run in its own
+process, where it prints its address and reads its rules from a JSON file (a list of objects with the fields of `Rule`):
 
     PYTHONPATH=tests python -m server.scripted_llm [--port 0] [rules.json]
 
-The first rule whose `when` stands in the question answers it; without one, the answer names the question. What was
-asked so far is at `GET /asked`, for a test that runs in another process.
+The first rule whose `when` occurs in the question provides the answer. Without a matching rule, the answer repeats the
+question. `GET /asked` returns all requests received so far, for a test that runs in another process.
 """
 
 from __future__ import annotations
@@ -25,10 +25,15 @@ MODEL = "scripted"
 
 
 class Rule(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """`without`: the rule is for questions whose body has no such field. `say`: the pieces of the answer; {question} and
-    {system} stand for what was told. `raw`: a body in place of it. `cut`: bytes of each write, so that lines and
-    characters arrive in parts. `ends`: with [DONE]; by closing in the middle; by silence; or never, saying the pieces
-    again and again. `held`: nothing is said until the test says `Model.go_on`, once for each question."""
+    """The answer to questions that contain `when` and whose request body lacks the field `without`.
+
+    `say`: the pieces of the answer. {question} and {system} are replaced by the last and the first message.
+    `raw`: a response body to send instead of an answer in pieces.
+    `cut`: the number of bytes per write, so that lines and characters arrive in parts.
+    `ends`: "done" sends [DONE], "broken" closes the connection early, "silent" keeps it open without sending, and
+    "never" repeats the pieces without end.
+    `held`: the answer to each question starts only after one call of `Model.go_on`.
+    """
 
     when: str = ""
     without: str = ""
@@ -60,7 +65,7 @@ class Asked(msgspec.Struct):
 
 
 class Model:
-    """`left`: how many questions were taken back, by closing the connection before the answer was whole."""
+    """The scripted model. `left` counts questions whose client closed the connection before the answer was complete."""
 
     def __init__(self, rules: list[Rule]) -> None:
         self.rules = rules
@@ -71,11 +76,11 @@ class Model:
         self.url = ""
 
     def go_on(self) -> None:
-        """What the first of those who are held, or else the next one, has asked is answered."""
+        """Let one held question be answered: the oldest that waits, or the next to arrive if none waits."""
         self._held.release()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request; the connection is closed after it."""
+        """Answer one request and close the connection."""
         try:
             asked = await _request(reader)
             if asked.path == "/asked":
@@ -101,7 +106,7 @@ class Model:
         fitting = (one for one in self.rules if one.when in asked.question and one.without not in asked.body)
         rule = next(fitting, default)
         speaking = asyncio.create_task(self._speak(rule, asked, writer))
-        leaving = asyncio.create_task(reader.read())  # ends when the other side closes
+        leaving = asyncio.create_task(reader.read())  # completes when the client closes the connection
         try:
             await asyncio.wait({speaking, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not speaking.done() or speaking.exception() is not None:
@@ -166,7 +171,7 @@ async def _bytes(writer: asyncio.StreamWriter, rule: Rule, data: bytes) -> None:
 async def _write(
     writer: asyncio.StreamWriter, status: int, headers: dict[str, str], media: str, body: bytes
 ) -> None:
-    """The head, and a body that the end of the connection ends."""
+    """Write a response whose body ends when the connection is closed."""
     said = {"Content-Type": media, "Connection": "close", **headers}
     lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in said.items())]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)

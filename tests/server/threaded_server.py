@@ -1,4 +1,4 @@
-"""A house in a thread of its own, for tests that ask one thing after the other without an event loop."""
+"""A whole server in its own thread, for tests that send one request at a time without an event loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from server.in_process_server import house
 
 
 class Threaded:
-    """Open when it is made; `close` ends the thread."""
+    """A server that accepts requests once the constructor returns. `close` stops the server and its thread."""
 
     def __init__(self, data: Path, **settings: Any) -> None:
         self.loop = asyncio.new_event_loop()

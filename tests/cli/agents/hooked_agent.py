@@ -1,4 +1,4 @@
-"""A coding agent on a machine of its own, whose hooks call `vademecum record`."""
+"""A simulated coding agent whose hooks call `vademecum record`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ PROJECT = {"name": "engine", "root": "~/dev/engine", "source": "git"}
 
 
 class Agent:
-    """A home folder with a repository and a data folder, in which an agent runs the real command."""
+    """An agent with its own home folder, a repository and a data folder. It runs the real command."""
 
     def __init__(self, home):
         self.home, self.data, self.cwd = home, home / "data", home / "dev" / "engine" / "src"
@@ -40,7 +40,7 @@ class Agent:
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
     def files(self):
-        """Return the spooled files except the block count."""
+        """Return all files in the spool except the files with block counts."""
         there = (self.data / "spool").rglob("*")
         return sorted(path for path in there if path.is_file() and path.name != BLOCK_COUNT_FILE)
 

@@ -1,4 +1,4 @@
-"""The doctor reports events that wait in the spool: how many, since when, and why."""
+"""`vademecum doctor` reports events that wait in the spool: their number, their age and the reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def record(home: Home) -> str:
     return done.err
 
 
-def test_doctor_reports_waiting_events_with_reason(home: Home) -> None:
+def test_doctor_reports_waiting_events_and_the_reason(home: Home) -> None:
     assert found(home) == {"check": "agent events", "ok": True, "detail": "none wait"}
     assert [record(home) for _ in range(3)] == [""] * 3
     today = time.strftime("%Y-%m-%d %H:")
@@ -69,7 +69,7 @@ def test_doctor_reports_unreadable_spool_folder(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "x.json").write_text(STEP)
     shut.chmod(0)
-    half_shut.chmod(0o400)  # the folder can be listed but not entered
+    half_shut.chmod(0o400)  # allows listing the folder, but not opening its files
     with without_root_access():
         finding = _examine_spool(tmp_path, running=True)
     assert (

@@ -49,12 +49,12 @@ EVENTS = {
 
 
 def placed(value, agent):
-    """Replace the placeholders by the agent's folders."""
+    """Return the event with the agent's folders in place of the placeholders."""
     return json.loads(json.dumps(value).replace("{cwd}", str(agent.cwd)).replace("{home}", str(agent.home)))
 
 
 @pytest.mark.parametrize("case", EVENTS)
-def test_event_is_written_without_file_contents(agent, case):
+def test_record_writes_event_without_file_contents(agent, case):
     (name, event), expected = EVENTS[case]
     agent.tell(name, **placed(event, agent))
     (file,) = agent.files()
@@ -67,7 +67,7 @@ def test_event_is_written_without_file_contents(agent, case):
     assert b"CONTENTS" not in file.read_bytes()
 
 
-def test_event_belongs_to_project_where_agent_started(agent):
+def test_event_belongs_to_project_of_folder_where_agent_started(agent):
     other = agent.home / "dev" / "lib"
     other.mkdir()
     event = {"hook_event_name": "PostToolUse", "tool_name": "Read", "cwd": str(other)}
@@ -77,7 +77,7 @@ def test_event_belongs_to_project_where_agent_started(agent):
     assert (agent.project(), kept["path"]) == (PROJECT, "a.py")
 
 
-def test_decision_is_recorded_up_to_limit(agent):
+def test_decision_is_recorded_up_to_the_length_limit(agent):
     content = "We use UTC. " * 1000
     agent.run(json.dumps({"kind": "decision", "content": content, "cwd": str(agent.cwd)}).encode())
     kept = agent.kept()
@@ -85,20 +85,20 @@ def test_decision_is_recorded_up_to_limit(agent):
     assert kept["content"] == content[:8000]
 
 
-def test_unknown_events_are_ignored(agent):
+def test_record_ignores_unknown_events(agent):
     for name in ("PreToolUse", "Notification", "SubagentStop", "Whatever"):
         agent.tell(name, tool_name="Read", tool_input={})
     assert agent.run(b"{}").stderr == b"" and agent.files() == []
 
 
-def test_empty_event_is_not_recorded(agent):
+def test_event_without_content_is_not_recorded(agent):
     empty = {"kind": "decision", "content": " \n", "cwd": str(agent.cwd)}
     assert b"needs `content`" in agent.run(json.dumps(empty).encode()).stderr
     agent.tell("UserPromptSubmit", prompt="")
     assert agent.files() == []
 
 
-def test_spool_is_readable_by_owner_only(agent):
+def test_spool_files_are_readable_only_by_their_user(agent):
     agent.tell("Stop")
     agent.tell("Stop", "--user", "ada+x/..@example.org")
     folders = sorted(path.name for path in (agent.data / "spool").iterdir())
@@ -107,7 +107,7 @@ def test_spool_is_readable_by_owner_only(agent):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_concurrent_events_are_all_complete(agent):
+def test_concurrently_recorded_events_are_all_complete(agent):
     numbers = range(0, 200, 1 if SOAK else 10)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: agent.tell("UserPromptSubmit", prompt=f"event {n} " + "word " * n), numbers))
@@ -118,7 +118,7 @@ def test_concurrent_events_are_all_complete(agent):
 
 
 def in_python(agent, code):
-    """Return the output of an isolated Python with only this program."""
+    """Run the program in a new, isolated Python process and return its output."""
     whole = f"import sys; sys.path.insert(0, {str(ROOT / 'server')!r})\n{code}"
     done = subprocess.run([COMMAND[0], "-I", "-c", whole], capture_output=True, text=True, cwd=agent.cwd)
     assert done.stderr == ""
@@ -126,7 +126,7 @@ def in_python(agent, code):
 
 
 def test_record_imports_no_slow_modules(agent):
-    """A regression guard, because imports dominate the time of a run."""
+    """Agents run the command after each step, and imports take most of its time."""
     event = json.dumps(
         {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}}
     )
@@ -145,8 +145,8 @@ main.main(["record", "--data", {str(agent.data)!r}])
     assert agent.kept()["content"] == "make"
 
 
-def test_harmless_event_compiles_few_patterns(agent):
-    """A regression guard, because compiling all patterns takes as long as starting Python."""
+def test_recording_a_harmless_event_compiles_few_patterns(agent):
+    """Agents run the command after each step, and compiling all patterns takes as long as starting Python."""
     event = {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make test && git status"}}  # fmt: skip
     compiled = in_python(
         agent,
@@ -161,7 +161,7 @@ print(len(re._cache) - before)
     assert int(compiled[0]) <= 3
 
 
-def test_help_of_record_shows_hook_setup(agent):
+def test_help_of_record_shows_how_to_set_up_hooks(agent):
     done = agent.run(b"", "--help")
     assert done.returncode == 0 and done.stdout.startswith(b"Usage:")
     assert b'"command": "vademecum record"' in done.stdout and b"--user" in done.stdout

@@ -1,4 +1,4 @@
-"""Errors of `vademecum record` are one line on standard error and never fail the agent."""
+"""Errors of `vademecum record`: it prints one line to standard error and exits with 0, so that no agent fails."""
 
 import json
 import os
@@ -24,7 +24,7 @@ HOPELESS = {
 
 
 def refused(done):
-    """Return the one error line of a command that exited with 0."""
+    """Check that the command exited with 0 and printed exactly one error line. Return the line."""
     assert (done.returncode, done.stdout) == (0, b"")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith("vademecum record: ") and "Traceback" not in line
@@ -32,7 +32,7 @@ def refused(done):
 
 
 @pytest.mark.parametrize("stdin", HOPELESS.values(), ids=HOPELESS)
-def test_unrecordable_event_prints_one_line(agent, stdin):
+def test_record_prints_one_line_for_an_event_that_it_rejects(agent, stdin):
     refused(agent.run(stdin))
     assert not (agent.data / "spool").exists()
 
@@ -48,13 +48,13 @@ ODD = [
 
 
 @pytest.mark.parametrize("event", ODD, ids=str)
-def test_event_with_odd_values_is_recorded(agent, event):
+def test_event_with_unusual_values_is_recorded(agent, event):
     done = agent.run(json.dumps(event).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert agent.project() == PROJECT
 
 
-def test_missing_data_folder_is_not_created(agent):
+def test_record_does_not_create_missing_data_folder(agent):
     there = agent.home / "nosuch"
     assert f"There is no data folder {there}." in refused(
         agent.run(b'{"hook_event_name": "Stop"}', data=there)
@@ -62,13 +62,13 @@ def test_missing_data_folder_is_not_created(agent):
     assert not there.exists()
 
 
-def test_unwritable_folder_prints_one_line(agent):
+def test_record_prints_one_line_if_spool_folder_is_unwritable(agent):
     (agent.data / "spool").write_text("a file where a folder should be")
     assert "spool" in refused(agent.run(b'{"hook_event_name": "Stop"}'))
     assert "record" in refused(agent.run(b'{"hook_event_name": "Stop"}', data="/proc/self"))
 
 
-def test_waiting_events_are_counted_and_bounded(agent):
+def test_record_counts_waiting_events_and_stops_at_the_limit(agent):
     prompts = ["short", "long words " * 700, "short"]
     for prompt in prompts:
         agent.tell("UserPromptSubmit", prompt=prompt)
@@ -78,10 +78,10 @@ def test_waiting_events_are_counted_and_bounded(agent):
     agent.tell("Stop")
     message = refused(agent.run(b'{"hook_event_name": "Stop"}'))
     assert "is not recorded" in message and "vademecum doctor" in message
-    assert len(agent.files()) == 4, "what was kept stays"
+    assert len(agent.files()) == 4, "recorded events must stay"
 
 
-def test_record_prints_why_events_wait(agent):
+def test_record_prints_the_reason_why_events_wait(agent):
     agent.tell("Stop")
     (agent.data / "spool" / "owner" / REASON_FILE).write_text("This account is full.")
     message = refused(agent.run(b'{"hook_event_name": "Stop"}'))
@@ -89,8 +89,8 @@ def test_record_prints_why_events_wait(agent):
     assert len([file for file in agent.files() if file.suffix == ".json"]) == 2
 
 
-def test_full_disk_prints_one_line_without_leaving_files(agent):
-    """A limit on the file size causes the same error in the same place."""
+def test_record_on_full_disk_prints_one_line_and_leaves_no_files(agent):
+    """A limit on the file size simulates the full disk, because it makes the same write fail."""
     import resource
 
     big = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "x " * 4000, "cwd": str(agent.cwd)})
@@ -107,7 +107,7 @@ def test_full_disk_prints_one_line_without_leaving_files(agent):
 @pytest.mark.parametrize(
     "words", [["--nonsense"], ["--user"], ["--user", "ada"], ["--user=.."], ["x"]], ids=" ".join
 )
-def test_invalid_options_exit_with_zero(agent, words):
+def test_record_with_invalid_options_exits_with_zero(agent, words):
     done = agent.run(b'{"hook_event_name": "Stop"}', *words)
     if words == ["--user"]:
         assert (done.returncode, done.stderr) == (0, b"")
@@ -116,7 +116,7 @@ def test_invalid_options_exit_with_zero(agent, words):
         assert not (agent.data / "spool").exists()
 
 
-def test_invalid_config_falls_back_to_folder_name(agent):
+def test_invalid_project_config_falls_back_to_folder_name(agent):
     (agent.cwd / ".vademecum.toml").write_text("project = 7")
     message = refused(agent.run(b'{"hook_event_name": "Stop"}'))
     assert ".vademecum.toml does not name its project" in message and "is “engine”" in message
@@ -127,7 +127,7 @@ BIG = "x" * 10_000_000
 BEFORE = (
     '{"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "", "new_string": "'
 )
-PAD = 2**20 - len(BEFORE) - 8  # of the second text, only `ghp_xxxx` is read
+PAD = 2**20 - len(BEFORE) - 8  # so that the command reads only `ghp_xxxx` of `new_string`
 LARGE = {
     "a prompt": ({"hook_event_name": "UserPromptSubmit", "prompt": BIG}, "prompt", "x" * 7000),
     "an output": ({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": BIG}}, "command", "make"),
@@ -138,7 +138,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("case", LARGE)
-def test_too_large_event_is_truncated_with_warning(agent, case):
+def test_record_truncates_too_large_event_and_prints_a_warning(agent, case):
     event, kind, content = LARGE[case]
     done = agent.run(json.dumps(event).encode())
     assert "larger than 8 MB; only its beginning is recorded" in refused(done)
@@ -150,7 +150,7 @@ def test_too_large_event_is_truncated_with_warning(agent, case):
 @pytest.mark.parametrize(
     "piece", ["a", "aA1", "password is ", "eyJaaaaaaaa.", "://a:", "--a", "\n", "-----BEGIN "]
 )
-def test_hostile_megabyte_is_recorded_quickly(agent, piece):
+def test_hostile_event_of_one_megabyte_is_recorded_quickly(agent, piece):
     before = os.times()
     hostile = piece * (2**20 // len(piece))
     agent.tell("UserPromptSubmit", prompt=hostile)
@@ -161,4 +161,5 @@ def test_hostile_megabyte_is_recorded_quickly(agent, piece):
         tool_input={"a": [[[piece]] * 9] * 9_000, "b": dict.fromkeys(range(9000), piece)},
     )
     assert len(agent.files()) == 3
-    assert os.times().children_user - before.children_user < 10  # many times the usual duration
+    # The bound is in CPU seconds, many times the usual duration.
+    assert os.times().children_user - before.children_user < 10

@@ -37,13 +37,13 @@ SECRETS = [
 
 STEPS = ("UserPromptSubmit", "Stop", "PostToolUseFailure")
 PLACES = [*STEPS, "Bash", "Grep", "Read", "Write", "Edit", "MultiEdit", "mcp__x__y"]
-# Each place and each secret; every secret in every place takes long.
+# By default, test each place with one secret, because testing every secret in every place takes long.
 SOAK = bool(os.environ.get("SOAK"))
 HIDDEN = [(p, s) for p in range(len(PLACES)) for s in range(len(SECRETS)) if SOAK or p % len(SECRETS) == s]
 
 
 def step_with(secret, place):
-    """Return an agent event with the secret in this place: its name and fields."""
+    """Return the name and the fields of an agent event that contains the secret in this place."""
     shown = f"password={secret} # and more"
     if place == "UserPromptSubmit":
         return place, {"prompt": f"{'x ' * 3990}{shown}"}
@@ -83,7 +83,7 @@ def test_random_paths_and_sessions_are_not_redacted(agent, name):
     assert (kept["path"], kept["session"], kept["redactions"]) == (f"src/{name}", name, 0)
 
 
-def test_secrets_in_paths_are_redacted_keeping_paths_distinct(agent):
+def test_redacted_paths_with_different_secrets_stay_distinct(agent):
     for secret in ("hunter2-swordfish", "hunter3-swordfish"):
         for name in ("a.py", "b.py"):
             path = f"dump/password={secret}/{name}"

@@ -1,4 +1,4 @@
-"""Limits on requests before authentication."""
+"""Limits of size and time that the server applies to requests before it authenticates them."""
 
 import asyncio
 import io
@@ -16,11 +16,14 @@ from vademecum.cli.serve import bounded_http
 
 START = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 PIECE = 2**16
-LOOK_S = 0.3  # longer than a busy machine delays a connection that makes progress
+LOOK_S = 0.3  # a time limit that active connections do not exceed, even on a busy machine
 
 
 def flooded(url, start, piece, most):
-    """Return how many bytes of repeated `piece` the server accepts, up to `most`, and its answer."""
+    """Send `start` and then `piece` again and again, up to `most` bytes or until the server responds.
+
+    Return the number of bytes sent after `start`, and the response.
+    """
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as line:
         line.sendall(start)
@@ -36,7 +39,7 @@ def flooded(url, start, piece, most):
         return sent, b""
 
 
-def test_endless_head_is_refused(tmp_path):
+def test_endless_request_head_is_rejected(tmp_path):
     home = Home(tmp_path / "data")
     chunked = b"POST /v1/sign-in HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
     with home.serving() as server:
@@ -53,12 +56,12 @@ def test_endless_head_is_refused(tmp_path):
                 assert b"application/problem+json" in head
                 assert (json.loads(body)["code"], json.loads(body)["error"]) == ("TOO_LARGE", True)
         sent, _ = flooded(server.url, chunked + b"0\r\n", b"X: a\r\n" * (PIECE // 6), 2**22)
-        assert sent < 2**20, "what follows a body"
+        assert sent < 2**20, "an endless trailer after a body must be rejected"
         with server.client() as other:
             assert other.get("/health", headers={"X": "a" * 30_000}).status_code == 200
 
 
-def test_invalid_http_is_refused_as_problem(tmp_path):
+def test_invalid_http_gets_a_problem_response(tmp_path):
     home = Home(tmp_path / "data")
     with home.serving() as server:
         _, answer = flooded(server.url, b"NONSENSE\r\n\r\n", b"\r\n", 100)
@@ -66,7 +69,7 @@ def test_invalid_http_is_refused_as_problem(tmp_path):
 
 
 async def echo(scope, receive, send):
-    """Answer with the length of the body; /later reads it late, and /early not at all."""
+    """Respond with the length of the body. /later reads the body after a pause, and /early does not read it."""
     if scope["path"] == "/later":
         await asyncio.sleep(3 * LOOK_S)
     length, more = 0, scope["path"] != "/early"
@@ -94,7 +97,7 @@ async def speaking():
     await task
 
 
-def test_missing_head_times_out(monkeypatch):
+def test_connection_with_incomplete_request_head_times_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():
@@ -109,7 +112,7 @@ def test_missing_head_times_out(monkeypatch):
     run(scenario)
 
 
-def test_stalled_body_times_out(monkeypatch):
+def test_stalled_request_body_times_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "BODY_IDLE_S", 0.1)
 
     async def scenario():
@@ -123,7 +126,7 @@ def test_stalled_body_times_out(monkeypatch):
     run(scenario)
 
 
-def test_paused_body_does_not_time_out(monkeypatch):
+def test_request_body_that_server_reads_late_does_not_time_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "BODY_IDLE_S", LOOK_S)
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
@@ -140,7 +143,7 @@ def test_paused_body_does_not_time_out(monkeypatch):
     run(scenario)
 
 
-def test_slow_answer_does_not_time_out(monkeypatch):
+def test_response_that_takes_long_does_not_time_out(monkeypatch):
     monkeypatch.setattr(bounded_http, "BODY_IDLE_S", LOOK_S)
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
@@ -154,7 +157,7 @@ def test_slow_answer_does_not_time_out(monkeypatch):
     run(scenario)
 
 
-def test_long_slow_body_is_accepted(monkeypatch):
+def test_slow_but_steady_request_body_is_accepted(monkeypatch):
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():
@@ -179,7 +182,7 @@ def test_long_slow_body_is_accepted(monkeypatch):
 
 
 def test_idle_connection_is_closed(monkeypatch):
-    """Also after data that is no request: a blank line, or the rest of a body after its answer."""
+    """Data that is no request must not keep it open: a blank line, or the rest of a body after the response."""
     monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
 
     async def scenario():
@@ -201,7 +204,7 @@ def test_idle_connection_is_closed(monkeypatch):
 
 @pytest.mark.parametrize("path", ["/v1/export", "/health"])
 def test_http_1_0_response_is_not_chunked(tmp_path, path):
-    """Send a request as nginx does by default: HTTP/1.0 without forwarding headers."""
+    """nginx sends such requests by default: HTTP/1.0 without forwarding headers."""
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     token = home.token("ada@example.org")

@@ -30,7 +30,7 @@ def home(tmp_path):
 
 
 @pytest.mark.parametrize("made", [False, True])
-def test_failed_start_leaves_new_folder_unchanged(home, made):
+def test_failed_server_start_leaves_new_data_folder_unchanged(home, made):
     if made:
         home.data.mkdir()
     with socket.socket() as taken:
@@ -40,7 +40,7 @@ def test_failed_start_leaves_new_folder_unchanged(home, made):
     assert home.data.exists() == made and not (made and list(home.data.iterdir()))
 
 
-def test_second_start_reports_folder_not_port(home):
+def test_second_server_reports_folder_in_use_even_if_port_is_also_taken(home):
     with home.serving() as server:
         port = server.url.rpartition(":")[2]
         assert "Another process uses" in home.run("serve", "--port", port).refusal()
@@ -52,10 +52,10 @@ def is_taken(port):
     return False
 
 
-def test_port_is_bound_before_files_are_opened(home):
-    """Clients that connect early wait."""
+def test_server_binds_port_before_it_opens_files(home):
+    """So clients that connect during the start wait for the server instead of failing."""
     home.data.mkdir()
-    os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
+    os.mkfifo(home.data / "accounts.duckdb")  # opening a pipe blocks, so the start stops at this file
     with socket.socket() as kept:  # keep the port until the end, so that no other process gets it
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
@@ -70,7 +70,7 @@ def test_port_is_bound_before_files_are_opened(home):
             process.wait(60)
 
 
-def test_unpublishable_address_stops_server_in_order(home):
+def test_server_shuts_down_cleanly_if_server_file_cannot_be_written(home):
     (home.data / "server.new").mkdir(parents=True)
     done = home.run("serve", "--port", 0)
     assert done.code == 1 and "Traceback" not in done.err
@@ -80,14 +80,13 @@ def test_unpublishable_address_stops_server_in_order(home):
     assert not list(home.data.rglob("*.wal"))
 
 
-def test_closed_terminal_stops_server_in_order(home):
-    """Writing to the closed terminal fails."""
+def test_server_shuts_down_cleanly_after_its_terminal_closes(home):
+    """The server must also handle that writing to its terminal fails then."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
 
-    def lead() -> (
-        None
-    ):  # A shell that leads the terminal's session, like that of a person who does not use `nohup`.
+    def lead() -> None:
+        """Make the process lead the session of its terminal, as if a user had started it without `nohup`."""
         os.close(os.open(os.ttyname(0), os.O_RDWR))
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -106,7 +105,7 @@ def test_closed_terminal_stops_server_in_order(home):
         process.wait(60)
 
 
-def test_unwritable_log_does_not_fail_requests(home):
+def test_requests_succeed_while_log_cannot_be_written(home):
     home.add("ada@example.org")
     command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
     with Path("/dev/full").open("wb") as full:
@@ -115,7 +114,8 @@ def test_unwritable_log_does_not_fail_requests(home):
         soon_outside(lambda: process.poll() is not None or (home.data / "server.json").exists())
         assert home.token("ada@example.org")
         with httpx.Client(base_url=local_auth.read(home.data).url, trust_env=False) as anyone:
-            (home.data / "jobs" / "index").rename(home.data / "index")  # writing a marker fails and is logged
+            # The missing folder makes the server write an error to the log.
+            (home.data / "jobs" / "index").rename(home.data / "index")
             headers = {"Authorization": f"Bearer {home.token('ada@example.org')}"}
             sent = {"files": {"file": ("a.txt", b"Forty apple trees.")}, "data": {"sessionId": "s1"}}
             assert anyone.post("/v1/documents", headers=headers, **sent).status_code == 201
@@ -127,7 +127,7 @@ def test_unwritable_log_does_not_fail_requests(home):
         process.wait(60)
 
 
-def test_nohup_server_survives_terminal(home):
+def test_server_started_with_nohup_survives_closed_terminal(home):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
     try:
         with home.serving(in_new_process=True) as server:
@@ -139,13 +139,11 @@ def test_nohup_server_survives_terminal(home):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_idle_connection_stays_open_without_delaying_stop(home):
+def test_idle_connection_stays_open_and_does_not_delay_server_stop(home):
     with home.serving() as server:
         idle = HTTPConnection(server.url.removeprefix("http://"), timeout=30)
-        for pause in (
-            5.5,
-            0,
-        ):  # longer than many clients keep a connection, so the server never closes one that a client may use
+        # Many clients reuse a connection that was idle for 5 seconds, so the server must keep it open for longer.
+        for pause in (5.5, 0):
             idle.request("GET", "/health")
             assert idle.getresponse().read() == b'{"alive":true}'
             time.sleep(pause)
@@ -195,7 +193,7 @@ def test_expired_certificate_causes_warning(home, tmp_path):
             assert browser.get("/health").status_code == 200
 
 
-def test_assistant_without_address_is_off():
+def test_assistant_is_off_without_an_address():
     assert "Assistant: off," in greeted("http://127.0.0.1:1", "127.0.0.1", assistant_model="m")
     address = "http://127.0.0.1:2"
     assert "Assistant: m" in greeted(
@@ -261,7 +259,7 @@ def test_failed_erasure_reports_reason_and_retries(home):
         assert not holds(home.data, "xylophone")
 
 
-def test_unsupported_address_of_host_name_is_skipped(tmp_path, monkeypatch):
+def test_server_skips_address_of_host_name_that_it_cannot_bind(tmp_path, monkeypatch):
     lacking = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::1", 0, 0, 0))
     here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
     settings = Settings(data=tmp_path, host="localhost", port=0)

@@ -1,4 +1,4 @@
-"""The server process: first start, exclusive data folder, TLS, proxies, stopping, and the log."""
+"""The server process: first start, exclusive use of the data folder, TLS, proxies, stopping and the log."""
 
 import contextlib
 import json
@@ -35,18 +35,21 @@ def sign_in(client, link):
     return client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
 
 
-def test_first_start_prints_link_that_works_once(home):
+def test_first_server_start_prints_link_that_works_once(home):
     with home.serving(in_new_process=True) as server:
         assert (
             "Sign in as owner@localhost (administrator) with this one-time link, within 15 minutes: http"
             in server.output()
         )
-        assert "not encrypted" not in server.output(), "nobody else reaches the loopback"
+        assert "not encrypted" not in server.output(), (
+            "no warning is needed, because only this machine reaches the loopback address"
+        )
         (link,) = LINK.findall(server.output())
         assert link.startswith(server.url) and home.data.stat().st_mode & 0o077 == 0
         assert (home.data / "server.json").stat().st_mode & 0o077 == 0
         with server.client() as browser:
-            for _ in range(2):  # a mail program that previews the link does not use it up
+            # A GET must not consume the link, because mail programs open links for previews.
+            for _ in range(2):
                 assert browser.get(link).status_code == 200
             assert browser.get("/v1/me").status_code == 401
             entered = sign_in(browser, link)
@@ -62,14 +65,14 @@ def test_first_start_prints_link_that_works_once(home):
         assert server.end()[1] < STOP_S
         assert not (home.data / "server.json").exists()
     with home.serving() as server:
-        assert not LINK.search(server.output()), "the owner has a browser that is signed in"
+        assert not LINK.search(server.output()), "no new link is printed while the owner has a session"
         made = home.ok("user", "link", "owner@localhost").out.strip()
         with server.client() as browser:
             assert sign_in(browser, made).status_code == 303
             assert browser.get("/v1/me").status_code == 200
 
 
-def test_second_server_is_refused_until_first_is_killed(home):
+def test_second_server_cannot_start_until_first_is_killed(home):
     with home.serving() as server:
         assert "Another process uses" in home.run("serve", "--port", 0).refusal()
         home.add("ada@example.org")
@@ -77,14 +80,16 @@ def test_second_server_is_refused_until_first_is_killed(home):
         with server.client(token) as ada:
             document = upload(ada, "lease.txt", "The tenant gives notice three months before the end.")
         server.end(signal.SIGKILL)
-        assert local_auth.read(home.data) is not None, "the leftover is what this test is about"
+        assert local_auth.read(home.data) is not None, (
+            "the test needs the server file that the killed server left"
+        )
         assert [one["email"] for one in home.ok("user", "list", "--json").json][1:] == ["ada@example.org"]
     with home.serving() as server, server.client(token) as ada:
-        assert document["id"] in live(ada, "documents"), "acknowledged, so it is here"
+        assert document["id"] in live(ada, "documents"), "an acknowledged document must survive the kill"
         assert local_auth.read(home.data).url == server.url
 
 
-def test_start_waits_for_stopping_server(home):
+def test_server_start_waits_for_a_stopping_server(home):
     with try_lock(home.data) as mine:
         assert mine
         process, log = home.spawn()
@@ -95,7 +100,7 @@ def test_start_waits_for_stopping_server(home):
     process.wait(60)
 
 
-def test_unusable_port_prevents_start(home):
+def test_server_does_not_start_with_unusable_port(home):
     assert home.run("serve", "--port", 99_999).refusal() == "--port must be 0 to 65535."
     assert home.run("serve", port="99999").refusal() == "--port must be 0 to 65535."
     with socket.socket() as taken:
@@ -104,11 +109,13 @@ def test_unusable_port_prevents_start(home):
         port = taken.getsockname()[1]
         done = home.run("serve", "--port", port)
     assert done.refusal() == f"Port {port} is in use. Stop what uses it, or choose another --port."
-    assert done.code == 1 and done.err.count("\n") == 1, "no line of a log beside it"
+    assert done.code == 1 and done.err.count("\n") == 1, (
+        "the error must be the only output, without log lines"
+    )
     assert not (home.data / "server.json").exists()
 
 
-def test_foreign_address_is_refused(home):
+def test_server_does_not_start_on_address_of_another_machine(home):
     assert "192.0.2.1" in home.run("serve", "--host", "192.0.2.1", "--port", 0).refusal()
 
 
@@ -129,14 +136,14 @@ def test_public_server_prints_address_and_tls_warning(home, host):
         (link,) = LINK.findall(output)
         assert link.startswith(url[1])
         assert "Warning: connections are not encrypted (no TLS)" in output
-        assert home.add("ada@example.org"), "commands find their way in by the loopback"
+        assert home.add("ada@example.org"), "commands must reach the server by the loopback address"
 
 
 def greeted(url, address, **settings):
     return "\n".join(describe_server(Settings(data=Path("/data"), **settings), url, address, "/in?link=x"))
 
 
-def test_only_unencrypted_connections_cause_warning():
+def test_server_warns_only_about_unencrypted_public_connections():
     assert "not encrypted" in greeted("http://192.0.2.7:1", "192.0.2.7")
     assert "not encrypted" not in greeted("https://192.0.2.7:1", "192.0.2.7")
     behind_proxy = greeted("http://192.0.2.7:1", "0.0.0.0", origin="https://docs.example.org")
@@ -151,37 +158,37 @@ def test_only_unencrypted_connections_cause_warning():
         "--tls-certificate {0}/bad.pem",
     ],
 )
-def test_unusable_certificate_is_refused(home, tmp_path, flags):
+def test_server_does_not_start_with_unusable_certificate(home, tmp_path, flags):
     (tmp_path / "bad.pem").write_text("not a certificate")
     assert ".pem" in home.run("serve", "--port", 0, *flags.format(tmp_path).split()).refusal()
 
 
-def test_file_as_data_folder_is_refused(home, tmp_path):
+def test_server_does_not_start_if_data_folder_is_a_file(home, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     for command in (["serve", "--port", 0], ["user", "list"], ["doctor"]):
         assert "file" in home.run(*command, data=tmp_path / "file").refusal()
     assert (tmp_path / "file").read_text() == "not a folder"
 
 
-def test_unwritable_server_file_is_reported(home):
+def test_server_reports_unwritable_server_file(home):
     home.data.mkdir()
     (home.data / "server.json").mkdir()
     assert "server.json cannot be written" in home.run("serve", "--port", 0).refusal()
 
 
-def test_damaged_file_prevents_start_with_a_sentence(home):
+def test_server_reports_damaged_file_in_one_sentence_and_does_not_start(home):
     home.data.mkdir()
     (home.data / "reembed.json").write_text("{")
     done = home.run("serve", "--port", 0)
     message = done.err.splitlines()
     assert done.code != 0 and message[-1].startswith(f"Error: {home.data / 'reembed.json'} ")
-    assert "exception" not in done.err.lower(), "where it arose tells nobody more"
+    assert "exception" not in done.err.lower(), "the error must not contain a traceback"
     assert "reembed.json" in home.run("user", "list").refusal()
     assert any(not one["ok"] and "reembed.json" in one["detail"] for one in home.run("doctor", "--json").json)
 
 
 @pytest.mark.parametrize("command", ["serve --port 0", "user list"])
-def test_uncreatable_data_folder_is_refused(home, tmp_path, command):
+def test_server_does_not_start_if_data_folder_cannot_be_created(home, tmp_path, command):
     (tmp_path / "file").write_text("not a folder")
     assert "file" in home.run(*command.split(), data=tmp_path / "file" / "below").refusal()
 
@@ -207,7 +214,7 @@ def test_https_by_certificate_sets_secure_cookies(home, tmp_path):
             cookie = sign_in(browser, link).headers["set-cookie"].lower()
             assert "; secure" in cookie and "httponly" in cookie
             assert browser.get("/v1/me").status_code == 200
-        assert home.add("ada@example.org"), "commands find their way in all the same"
+        assert home.add("ada@example.org"), "commands must reach a server with TLS"
         plain = server.url.replace("https://", "http://")
         with pytest.raises(httpx.TransportError):
             httpx.get(plain + "/health")
@@ -231,7 +238,7 @@ def test_only_trusted_proxy_headers_are_used(tmp_path):
         assert signed_in_through_a_proxy(server, "203.0.113.9") == (401, True)
         door = local_auth.read(trusting.data)
         with server.client() as proxy:
-            # the client claims to be the loopback; the proxy adds the real address
+            # The first address is forged by the client, and the proxy has appended the client's real address.
             forged = {"X-Forwarded-For": "127.0.0.1, 203.0.113.9", "Authorization": f"Local {door.secret}"}
             assert proxy.get("/metrics", headers=forged).status_code == 401
             assert proxy.get("/v1/accounts", headers=forged).status_code == 401
@@ -250,7 +257,7 @@ def test_sign_in_link_uses_public_address(home):
         assert home.ok("user", "link", "ada@example.org").out.startswith(server.url)
 
 
-def test_stop_ends_streams_and_finishes_uploads(home):
+def test_server_stop_ends_streams_and_finishes_uploads(home):
     acknowledged = []
     ended = threading.Event()
 
@@ -290,15 +297,15 @@ def test_stop_ends_streams_and_finishes_uploads(home):
         for thread in threads:
             thread.join(30)
         assert took < STOP_S, server.output()
-        assert ended.is_set(), "the stream was closed, not cut"
+        assert ended.is_set(), "the stream must end without a connection error"
         assert "Traceback" not in server.output()
-        assert not list(home.data.rglob("*.wal")), "files are detached: no log is left beside them"
+        assert not list(home.data.rglob("*.wal")), "a clean stop must leave no write-ahead log"
     with home.serving() as server, server.client(token) as ada:
         assert len(acknowledged) >= 2 and set(acknowledged) <= live(ada, "documents").keys()
-        assert code == 0, "asked to stop and stopped: that is no failure"
+        assert code == 0, "a requested stop must exit with 0"
 
 
-def test_log_is_json_without_content_or_secrets(home):
+def test_server_log_is_json_without_content_or_secrets(home):
     canary = "Zanzibarquokka"
     with home.serving() as server:
         (link,) = LINK.findall(server.output())
@@ -307,7 +314,7 @@ def test_log_is_json_without_content_or_secrets(home):
         with server.client(token) as ada:
             upload(ada, f"{canary}.txt", f"{canary} pays the rent on the first of May.")
             found = ada.post("/v1/search", json={"query": f"{canary} rent", "sessionId": "s1"})
-            assert found.json()["results"], "the search saw it"
+            assert found.json()["results"], "the test needs a search that finds the canary"
             bad = {"file": (f"{canary}.pdf", f"%PDF-1.7\n{canary}".encode())}
             assert ada.post("/v1/documents", files=bad).status_code == 422
             assert ada.get(f"/v1/{canary}?q={canary}").status_code == 404
@@ -332,9 +339,8 @@ def errors_of(server):
     return [line for line in server.output().splitlines() if '"level": "error"' in line]
 
 
-def test_log_of_defect_has_no_content(home):
-    """The folder of job markers is a file, so writing a marker fails, and the error is logged with its cause. (A damaged
-    index folder would be rebuilt without an error.)"""
+def test_logged_error_contains_no_user_content(home):
+    """A file replaces the folder of job markers, so writing a marker fails and the server logs the error."""
     canary = "Zanzibarquokka"
     with home.serving() as server:
         home.add("ada@example.org")
@@ -350,10 +356,11 @@ def test_log_of_defect_has_no_content(home):
 
 
 def foreign_sockets(pid):
-    """Return lines of /proc/net for this process's sockets that are neither local nor listening."""
+    """Return the lines of /proc/net about connections of the process to other machines."""
     inodes = set()
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+        # The process has closed the descriptor since it was listed.
+        with contextlib.suppress(FileNotFoundError):
             inodes.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
     found = []
     for table in ("tcp", "tcp6", "udp", "udp6"):
@@ -366,8 +373,8 @@ def foreign_sockets(pid):
     return found
 
 
-def test_server_with_model_contacts_no_host(tmp_path, monkeypatch):
-    """onnxruntime sends telemetry unless it is disabled before the import."""
+def test_server_with_a_model_contacts_no_other_host(tmp_path, monkeypatch):
+    """onnxruntime sends telemetry unless the server disables that before the import."""
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
@@ -377,7 +384,9 @@ def test_server_with_model_contacts_no_host(tmp_path, monkeypatch):
         answer = home.ok(
             "search", "apple trees", "--user", "ada@example.org", "--session", "s1", "--json"
         ).json
-        assert answer["scope"]["mode"] == "hybrid" and answer["results"], "the model must have been used"
+        assert answer["scope"]["mode"] == "hybrid" and answer["results"], (
+            "the test needs a search that uses the model"
+        )
         end = time.monotonic() + 1.5
         while time.monotonic() < end:
             assert foreign_sockets(server.process.pid) == []

@@ -1,4 +1,4 @@
-"""Imports at the first sync request and in commands, because imports dominate the startup."""
+"""Modules imported by commands and until the first sync request. Imports take most of the startup time."""
 
 import os
 import subprocess
@@ -40,13 +40,13 @@ async def first_answer():
 
 asyncio.run(first_answer())
 """
-# The import of each takes from 2 % to more than half of the startup time.
+# Libraries that are not needed until the first sync. Importing one takes 2 % to more than 50 % of the startup time.
 LATER = {"docx", "httpx", "lancedb", "lxml", "mcp", "onnx", "onnxruntime", "openpyxl", "pptx", "prometheus_client", "pyarrow", "pydantic", "pypdfium2", "tokenizers"}  # fmt: skip
 OF_THE_SERVER = {"duckdb", "litestar", "numpy"}
 
 
 def loaded(code, *words):
-    """Return the words of the last line that a new Python prints for `code`."""
+    """Run `code` in a new Python process. Return the words of the last line that it prints."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("VADEMECUM_")}
     environment["PYTHONPATH"] = str(ROOT / "server")
     command = [sys.executable, "-c", code, *words]
@@ -55,7 +55,7 @@ def loaded(code, *words):
     return done.stdout.splitlines()[-1].split()
 
 
-def test_first_sync_imports_no_unneeded_library(tmp_path):
+def test_server_start_and_first_sync_import_only_needed_libraries(tmp_path):
     status, *modules = loaded(FIRST_ANSWER, str(tmp_path / "data"))
     assert status == "200" and "litestar" in modules
     assert not LATER & set(modules)
@@ -78,7 +78,7 @@ def test_first_sync_imports_no_unneeded_library(tmp_path):
         "user",
     ],
 )
-def test_commands_import_server_lazily(file):
+def test_commands_import_server_modules_lazily(file):
     modules = loaded(f"import sys; import vademecum.cli.commands, vademecum.cli.{file}; print(*sys.modules)")
     assert "click" in modules
     assert not (OF_THE_SERVER | LATER - {"httpx"}) & set(modules)

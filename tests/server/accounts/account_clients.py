@@ -1,4 +1,4 @@
-"""How people come in: by the first link, with a password, with a token."""
+"""Clients that are signed in by the first link, by a password or by an API token."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ OTHER = "staple of another kind"
 
 
 async def owner(h, base_url="http://test"):
-    """The owner's browser, come in by the link that the first start prints."""
+    """Return a browser that is signed in as owner by the link that a first server start prints."""
     client = browser(h, base_url=base_url)
     link = await h.services.account_service.ensure_owner()
     entered = await client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
@@ -31,8 +31,8 @@ async def signed_in(h, email, password=PASSWORD, base_url="http://test"):
     return client
 
 
-async def at_browser(h, person):
-    """The person, signed in at a browser: there tokens and first passwords are made."""
+async def with_browser(h, person):
+    """Return the person with a signed-in browser as client. Only browsers may create tokens and first passwords."""
     client = browser(h)
     client.cookies["vademecum"] = await h.services.sign_in.create_session(
         h.services.accounts.accounts[person.id]
@@ -40,15 +40,15 @@ async def at_browser(h, person):
     return Person(person.id, client)
 
 
-def client_like(h, client):
-    """The same browser, after a restart of the server."""
+def reconnect_browser(h, client):
+    """Return a browser with the session cookie of `client`, connected to the restarted server `h`."""
     again = browser(h)
     again.cookies["vademecum"] = client.cookies["vademecum"]
     return again
 
 
 async def bearer(h, client, name="laptop"):
-    """A person who speaks with a new token of the account signed in at `client`."""
+    """Create a token for the account signed in at `client`. Return a person who uses it, and the API's response."""
     made = await client.post("/v1/tokens", json={"name": name})
     assert made.status_code == 201, made.text
     speaker = with_token(h, made.json()["secret"])
@@ -56,13 +56,13 @@ async def bearer(h, client, name="laptop"):
     return Person(me["userId"], speaker), made.json()
 
 
-async def streaming(h, call):
-    """Open a stream; returns when it is registered, with the task that ends when the stream does."""
+async def open_stream(h, call):
+    """Open a stream and wait until the server has registered it. Return a task that ends with the stream."""
     task = asyncio.create_task(call)
     await h.streams(1)
     return task
 
 
-async def passed_on(h, account_id):
-    """Wait until the streams of an account have sent all that they had, and wait for more."""
+async def wait_until_sent(h, account_id):
+    """Wait until the streams of an account have sent all queued events."""
     await soon(lambda: all(one._queue._getters for one in h.services.hub._subscriptions[account_id]))

@@ -1,6 +1,6 @@
 """Account deletion erases all data of the account from disk at once and affects no other account.
 
-Each byte scan has a positive control: the searched texts were on disk before.
+Each test first checks that the scan finds the texts on disk before the deletion.
 """
 
 import asyncio
@@ -45,9 +45,7 @@ async def fill(person):
 
 
 def needles(h, person, blocks=()):
-    """Return the bytes that no file may contain after the deletion: email, secrets' hashes, text and
-    vectors.
-    """
+    """Return the bytes that no file may contain after the deletion: email, hashes of secrets, texts and vectors."""
     account = h.services.accounts.accounts[person.id]
     found = {
         text: text.encode()
@@ -63,7 +61,7 @@ def needles(h, person, blocks=()):
 
 
 def forms(needle):
-    """Yield the bytes as they are, in UTF-16, and in base64 at each of its three alignments."""
+    """Yield each form in which files may contain the bytes: unchanged, in UTF-16, and in base64 at three alignments."""
     yield needle
     with contextlib.suppress(UnicodeDecodeError):
         yield needle.decode().encode("utf-16-le")
@@ -73,7 +71,7 @@ def forms(needle):
 
 
 def left_on_disk(folder, wanted):
-    """Return the needles found in the contents or names of files below the folder."""
+    """Return the needles that occur in the content or the name of a file below the folder."""
     places = [*files_below(folder).values(), *(str(path).encode() for path in paths_below(folder))]
     return {
         name
@@ -98,8 +96,10 @@ def test_account_deletion_erases_only_that_account(tmp_path):
             assert (await ada.search("xylophone"))["results"] and (await bob.search("roses"))["results"]
             bobs = await h.everything(bob)
             wanted = needles(h, ada, await ada.pull("vectorEmbeddings"))
-            assert any(name.startswith("vector ") for name in wanted), "no model: make test prepares it"
-            assert left_on_disk(tmp_path, wanted) == set(wanted), "the scan cannot see what is there"
+            assert any(name.startswith("vector ") for name in wanted), (
+                "the test needs a model: `make test` prepares it"
+            )
+            assert left_on_disk(tmp_path, wanted) == set(wanted), "control: the scan must find stored text"
             assert paths_of(tmp_path, ada.id)
 
             answer = await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
@@ -110,7 +110,7 @@ def test_account_deletion_erases_only_that_account(tmp_path):
             late = [{"newDocumentState": fact("f9")}]
             refused(await ada.call("POST", "/v1/sync/facts/0/push", json=late), 401, "SIGNED_OUT")
             refused((await sign_in(h))[1], 401, "SIGNED_OUT")
-            assert paths_of(tmp_path, ada.id) == [], "a refused call makes no folder"
+            assert paths_of(tmp_path, ada.id) == [], "a rejected request must not create the account's folder"
 
             assert await h.everything(bob) == bobs and (await bob.search("roses"))["results"]
             assert (await bob_browser.get("/v1/me")).json()["email"] == "bob@other.example"
@@ -152,7 +152,8 @@ def test_account_deletion_requires_the_confirmation_sentence(tmp_path):
 def test_administrator_deletion_erases_the_account_completely(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=60) as h:
-            link = await h.services.account_service.ensure_owner()  # only before the first account exists
+            # Call this first, because it creates the owner only if there is no account.
+            link = await h.services.account_service.ensure_owner()
             ada, _ = await arrive(h)
             await fill(ada)
             await ada.search("xylophone")
@@ -199,7 +200,7 @@ def test_account_deletion_during_writes_leaves_no_files(tmp_path):
     run(scenario)
 
 
-def test_concurrent_account_deletions_delete_once(tmp_path):
+def test_concurrent_deletions_of_one_account_succeed_and_leave_no_files(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ada_browser = await arrive(h)
@@ -225,7 +226,7 @@ def test_account_deletion_closes_open_streams(tmp_path):
     run(scenario)
 
 
-def test_new_account_with_deleted_email_is_empty(tmp_path):
+def test_new_account_with_email_of_deleted_account_is_empty(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ada_browser = await arrive(h)
@@ -235,7 +236,9 @@ def test_new_account_with_deleted_email_is_empty(tmp_path):
             assert again.id != ada.id
             assert await h.everything(again) == {name: [] for name in h.services.registry.synced}
             late = document(again.id, "d1", activeSessions=["s1"])
-            assert await again.push("documents", late) == [], "nothing is remembered against it"
+            assert await again.push("documents", late) == [], (
+                "ids of the deleted account must be usable again"
+            )
 
     run(scenario)
 

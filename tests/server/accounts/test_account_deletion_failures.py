@@ -1,6 +1,4 @@
-"""Failures during account deletion: an account is deleted completely or not at all, and others are
-unaffected.
-"""
+"""Failures during account deletion: an account is deleted completely or not at all, and other accounts work."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ from wait_until import soon
 
 LEAVE = {"confirm": "leave for good"}
 EMAIL = "bob@example.org"
-OTHERS = 20  # enough rows that deleting one does not overwrite its bytes by chance
+OTHERS = 20  # so many that the deletion of one row does not overwrite its bytes by chance
 NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
 
 
@@ -53,7 +51,7 @@ def test_adding_an_existing_account_keeps_spooled_events(tmp_path: Path) -> None
     run(scenario)
 
 
-def test_account_stays_if_deletion_cannot_be_recorded(tmp_path: Path) -> None:
+def test_account_is_not_deleted_if_deletion_record_cannot_be_written(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -68,11 +66,11 @@ def test_account_stays_if_deletion_cannot_be_recorded(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_recreated_account_keeps_events_after_interrupted_deletion(tmp_path: Path) -> None:
+def test_account_recreated_after_interrupted_deletion_keeps_its_events(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
             old = await h.services.account_service.create(EMAIL, "FREE")
-            # The deletion is recorded, but the accounts file is not rewritten.
+            # Simulate a deletion that was interrupted after its record was written.
             await h.services.accounts.block(old.id, lambda one: record_deletion(tmp_path, one.id, one.email))
             new = await h.services.account_service.create(EMAIL, "FREE")
             folder = spool_events(h, EMAIL, event("waits"))
@@ -83,7 +81,7 @@ def test_recreated_account_keeps_events_after_interrupted_deletion(tmp_path: Pat
     run(scenario)
 
 
-def test_torn_deletion_record_damages_no_other_records(tmp_path: Path) -> None:
+def test_torn_deletion_record_leaves_other_deletion_records_readable(tmp_path: Path) -> None:
     record_deletion(tmp_path, "ada-id", "ada@example.org")
     with deleted_accounts_file(tmp_path).open("ab") as file:
         file.write(b"eve-id 0123abcd")
@@ -116,7 +114,7 @@ def test_failed_deletion_record_is_rolled_back(tmp_path: Path, monkeypatch: pyte
     assert deleted_accounts_file(tmp_path).read_bytes() == before
 
 
-def test_start_retries_folders_that_cannot_be_erased(tmp_path: Path) -> None:
+def test_server_start_retries_failed_folder_erasure(tmp_path: Path) -> None:
     ids: list[str] = []
 
     async def before() -> None:
@@ -135,7 +133,8 @@ def test_start_retries_folders_that_cannot_be_erased(tmp_path: Path) -> None:
         return [user_folder(tmp_path, account_id).exists() for account_id in ids]
 
     run(before)
-    for gone in ids[:2]:  # two accounts, since the order is unspecified
+    # Two accounts, because one failure must not stop the erasures after it, whose order is unspecified.
+    for gone in ids[:2]:
         user_folder(tmp_path, gone).chmod(0)
     with without_root_access():
         with capture_logs() as logs:
@@ -154,7 +153,7 @@ def test_start_retries_folders_that_cannot_be_erased(tmp_path: Path) -> None:
     assert there() == [False, False, True] and _examine_deleted_accounts(tmp_path, running=False).ok
 
 
-def test_invalid_deletion_record_erases_nothing(tmp_path: Path) -> None:
+def test_invalid_deletion_record_erases_no_files(tmp_path: Path) -> None:
     data, beside = tmp_path / "data", tmp_path / "notes.txt"
     beside.write_text("somebody's")
 
@@ -209,7 +208,9 @@ def test_unreadable_deletion_records_keep_accounts_and_block_restore(
     async def unsure() -> None:
         with capture_logs() as logs:
             async with house(data) as h:
-                assert set(h.services.accounts.accounts) == {ids[0]}, "it starts, with all who are here"
+                assert set(h.services.accounts.accounts) == {ids[0]}, (
+                    "the server must start with all remaining accounts"
+                )
                 with pytest.raises(Broken, match="repaired"):
                     await h.services.restore.restore_all(saved)
                 folder = spool_events(h, EMAIL, event("waits"))
@@ -222,11 +223,11 @@ def test_unreadable_deletion_records_keep_accounts_and_block_restore(
                     assert waiting.events == 1
                     return "repaired" in waiting.reason
 
-                await soon(is_told)  # the server may be ingesting at the same time
+                await soon(is_told)  # the server's own ingestion may delay the reason
                 assert set(h.services.accounts.accounts) == {ids[0]}
                 await h.services.account_service.create("eve@example.org", "FREE")
         assert "the list of deleted accounts is unreadable" in [log["event"] for log in logs]
-        async with house(data):  # start with waiting events
+        async with house(data):  # the server must also start while events wait
             pass
 
     async def repaired() -> None:
@@ -249,7 +250,7 @@ def test_unreadable_deletion_records_keep_accounts_and_block_restore(
     run(repaired)
 
 
-def test_email_leaves_accounts_file_before_folder_erasure(
+def test_email_is_erased_from_accounts_file_before_folder_is_erased(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
@@ -270,16 +271,18 @@ def test_email_leaves_accounts_file_before_folder_erasure(
                 await h.services.account_deletion.delete(bob)
             assert scan(tmp_path, [EMAIL.encode()]) == 0
             await soon(lambda: not h.services.account_deletion.queue.is_pending(bob.id))
-            assert not failures, "it is tried again without a restart"
+            assert not failures, "the erasure must be retried without a restart"
 
     run(scenario)
 
 
 @pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "of 0.1.0"])
-def test_start_erases_email_after_interrupted_deletion(tmp_path: Path, is_marked: bool) -> None:
-    """The stop came after the row was deleted, before the accounts file was rewritten.
+def test_server_start_erases_email_after_interrupted_account_deletion(
+    tmp_path: Path, is_marked: bool
+) -> None:
+    """The server stopped after it deleted the account's row and before it rewrote the accounts file.
 
-    The account's folder was removed or never existed.
+    Without a job marker, only the deletion record shows that the erasure is incomplete.
     """
 
     async def scenario() -> None:
@@ -298,7 +301,7 @@ def test_start_erases_email_after_interrupted_deletion(tmp_path: Path, is_marked
     run(scenario)
 
 
-def test_marker_alone_erases_no_account(tmp_path: Path) -> None:
+def test_erasure_marker_without_deletion_record_erases_no_account(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()

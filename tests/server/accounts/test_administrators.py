@@ -21,7 +21,7 @@ ADMIN_CALLS = [
 ]
 
 
-def test_first_start_creates_a_local_owner(tmp_path):
+def test_first_server_start_creates_a_local_owner(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -30,14 +30,14 @@ def test_first_start_creates_a_local_owner(tmp_path):
             assert [a["userId"] for a in (await boss.get("/v1/accounts")).json()] == [me["userId"]]
         async with house(tmp_path) as h:
             assert await h.services.account_service.ensure_owner() is None, (
-                "the owner is signed in: no second link is handed out"
+                "no second link is created while the owner has a session"
             )
             assert len(h.services.accounts.accounts) == 1
 
     run(scenario)
 
 
-def test_administrator_routes_reject_other_users(tmp_path):
+def test_administrator_routes_reject_users_who_are_not_administrators(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             bob = await h.person("FREE")
@@ -76,7 +76,7 @@ def test_administrator_creates_lists_and_removes_accounts(tmp_path):
     run(scenario)
 
 
-def test_email_spellings_map_to_one_account(tmp_path):
+def test_spellings_of_an_email_belong_to_one_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -90,8 +90,8 @@ def test_email_spellings_map_to_one_account(tmp_path):
     run(scenario)
 
 
-def test_concurrent_creation_makes_one_account_per_email(tmp_path):
-    """Hashing a password takes time. A second request during that time must not create another account."""
+def test_concurrent_requests_create_one_account_per_email(tmp_path):
+    """A second request must not create another account while the first request hashes the password."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -118,7 +118,7 @@ def test_invalid_email_is_rejected(tmp_path):
     run(scenario)
 
 
-def test_concurrent_change_does_not_revive_removed_account(tmp_path):
+def test_concurrent_change_does_not_recreate_removed_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -135,7 +135,7 @@ def test_concurrent_change_does_not_revive_removed_account(tmp_path):
     run(scenario)
 
 
-def test_first_accounts_open_concurrently_in_new_data_folder(tmp_path):
+def test_first_accounts_of_new_data_folder_can_open_concurrently(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             people = [await h.person() for _ in range(6)]
@@ -150,7 +150,7 @@ def test_first_accounts_open_concurrently_in_new_data_folder(tmp_path):
     run(scenario)
 
 
-def test_listing_accounts_creates_no_records_files(tmp_path):
+def test_account_list_creates_no_records_files(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss, ada = await owner(h), await h.person()
@@ -187,7 +187,7 @@ def test_account_lookup_by_email_opens_no_records(tmp_path):
 LEAVE = {"confirm": "leave for good"}
 
 
-def test_last_administrator_cannot_leave_other_accounts(tmp_path):
+def test_last_administrator_cannot_be_deleted_while_other_accounts_exist(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -198,8 +198,8 @@ def test_last_administrator_cannot_leave_other_accounts(tmp_path):
                 boss.delete(f"/v1/accounts/{me}"),
                 boss.request("DELETE", "/v1/me", json=LEAVE),
             ):
-                said = refused(await asked, 409, "CONFLICT")["detail"]
-                assert "the only administrator" in said and "vademecum user admin" in said
+                detail = refused(await asked, 409, "CONFLICT")["detail"]
+                assert "the only administrator" in detail and "vademecum user admin" in detail
                 assert h.services.accounts.accounts == before
             with pytest.raises(Conflict, match="the only administrator"):
                 await h.services.account_service.change_admin(before[me], admin=False)
@@ -239,7 +239,7 @@ def test_concurrent_removals_keep_one_administrator(tmp_path):
     run(scenario)
 
 
-def test_start_creates_owner_after_last_account_is_deleted(tmp_path):
+def test_server_start_creates_owner_after_last_account_is_deleted(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -251,10 +251,8 @@ def test_start_creates_owner_after_last_account_is_deleted(tmp_path):
     run(scenario)
 
 
-def test_start_restores_the_owner_without_an_administrator(tmp_path):
-    """An old version may have removed the last administrator, or accounts were added to a folder that no
-    server had used.
-    """
+def test_server_start_makes_owner_administrator_if_none_exists(tmp_path):
+    """This happens if an old version removed the last administrator, or accounts were added before the first start."""
 
     async def scenario():
         async with house(tmp_path) as h:

@@ -1,8 +1,8 @@
-"""Active browsers stay signed in. Idle or signed-out browsers do not."""
+"""Active browsers stay signed in. Sessions of idle and signed-out browsers end."""
 
 import asyncio
 
-from server.accounts.account_clients import client_like
+from server.accounts.account_clients import reconnect_browser
 from server.accounts.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
 from server.in_process_server import house, run
 from vademecum.services.accounts import tokens
@@ -12,7 +12,7 @@ DAY = 1440  # minutes
 
 
 class Days:
-    """Set the server's clock forward by whole days."""
+    """A clock of the server that a test sets forward by whole days."""
 
     def __init__(self, h):
         self._server, self._clock = h, h.services.clock
@@ -35,7 +35,7 @@ def token_of(h, client):
     return h.services.tokens.find(client.cookies["vademecum"], "cookie")
 
 
-def test_active_browser_stays_signed_in_with_few_writes(tmp_path):
+def test_active_browser_stays_signed_in_and_causes_few_writes(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             days = Days(h)
@@ -46,12 +46,16 @@ def test_active_browser_stays_signed_in_with_few_writes(tmp_path):
                 answer = await client.get("/v1/me")
                 assert answer.status_code == 200, day
                 if "set-cookie" in answer.headers:
-                    assert answer.headers["set-cookie"] == cookie, "the same secret, as long and as guarded"
+                    assert answer.headers["set-cookie"] == cookie, (
+                        "a renewed cookie must have the same secret and attributes"
+                    )
                     renewed.append(day)
             assert 730 / 60 < len(renewed) <= 730 / 30
         async with house(tmp_path) as h:
             Days(h).now(800)
-            assert (await client_like(h, client).get("/v1/me")).status_code == 200, "it is in the file"
+            assert (await reconnect_browser(h, client).get("/v1/me")).status_code == 200, (
+                "the renewal must be stored in the accounts file"
+            )
 
     run(scenario)
 
@@ -94,7 +98,7 @@ def test_concurrent_requests_renew_the_cookie_once(tmp_path):
             writes = []
             execute = h.services.accounts._execute
             h.services.accounts._execute = lambda works: (writes.append(works), execute(works))[1]
-            answers = await asyncio.gather(*(client_like(h, client).get("/v1/me") for _ in range(20)))
+            answers = await asyncio.gather(*(reconnect_browser(h, client).get("/v1/me") for _ in range(20)))
             assert [a.status_code for a in answers] == [200] * 20
             assert (len(writes), sum("set-cookie" in a.headers for a in answers)) == (1, 1)
 
@@ -111,7 +115,7 @@ def test_expired_cookie_is_not_renewed(tmp_path):
                 answer = await client.get("/v1/me")
                 assert answer.status_code == 401 and "set-cookie" not in answer.headers
             assert not await h.services.sign_in.extend_session(before), (
-                "not by a request that began before it expired, either"
+                "an expired session must not be renewed by a request that began earlier"
             )
             assert h.services.accounts.tokens[before.hash] == before
 
@@ -135,12 +139,12 @@ def test_cookie_revoked_during_renewal_stays_revoked(tmp_path):
             assert answer.status_code == 200 and "set-cookie" not in answer.headers
             assert (await client.get("/v1/me")).status_code == 401
         async with house(tmp_path) as h:
-            assert (await client_like(h, client).get("/v1/me")).status_code == 401
+            assert (await reconnect_browser(h, client).get("/v1/me")).status_code == 401
 
     run(scenario)
 
 
-def test_sign_out_response_only_clears_the_cookie(tmp_path):
+def test_sign_out_response_clears_cookie_without_renewing_it(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             client, _ = await signed_in(h)
@@ -190,7 +194,7 @@ def test_api_tokens_and_links_are_not_renewed(tmp_path):
     run(scenario)
 
 
-def test_expired_cookies_and_links_are_purged_at_runtime(tmp_path, monkeypatch):
+def test_expired_cookies_and_links_are_purged_while_server_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(tokens, "PURGE_INTERVAL_S", 0.02)
 
     async def scenario():
@@ -201,12 +205,12 @@ def test_expired_cookies_and_links_are_purged_at_runtime(tmp_path, monkeypatch):
             await signed_in(h)
             await asyncio.sleep(0.1)
             kinds = sorted(t.kind for t in h.services.accounts.tokens.values())
-            assert kinds == ["api", "cookie", "device", "link"], "what has not expired stays"
-            Days(h).now(366)  # a known browser's cookie expires after a year
+            assert kinds == ["api", "cookie", "device", "link"], "tokens that have not expired must stay"
+            Days(h).now(366)  # a year has passed, so the cookie of a known browser has expired too
             await soon(lambda: len(h.services.accounts.tokens) <= 1)
         async with house(tmp_path) as h:
             assert [t.kind for t in h.services.accounts.tokens.values()] == ["api"], (
-                "the file forgot them too"
+                "expired tokens must be deleted from the file too"
             )
 
     run(scenario)

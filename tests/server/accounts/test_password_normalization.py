@@ -49,7 +49,7 @@ def test_password_is_normalized_by_rfc_8265(typed, prepared):
         assert prepared is None
 
 
-def test_password_normal_forms_are_equivalent(tmp_path):
+def test_unicode_forms_of_a_password_are_equivalent(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -81,9 +81,10 @@ def test_hash_of_unnormalized_password_is_rehashed(tmp_path):
             body = {"email": EMAIL, "password": COMPOSED}
             refused(await browser(h).post("/v1/sign-in", json=body), 401, "SIGNED_OUT")
             first = await signed_in(h, EMAIL, DECOMPOSED)
-            assert (await first.get("/v1/me")).status_code == 200, "the session survives the new hash"
+            assert (await first.get("/v1/me")).status_code == 200, "the session must survive the rehash"
             await signed_in(h, EMAIL, COMPOSED)
-            old = await store("with a\ttab in it")  # valid in old versions, so the hash is kept
+            # Old versions accepted tabs, so a sign-in must keep this hash.
+            old = await store("with a\ttab in it")
             await signed_in(h, EMAIL, "with a\ttab in it")
             assert h.services.accounts.accounts[made["userId"]].password == old
 

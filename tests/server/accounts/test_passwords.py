@@ -1,7 +1,4 @@
-"""Password changes by the user, and resets by an administrator.
-
-Both revoke the sessions of the old password.
-"""
+"""Password changes by the user and password resets by an administrator. Both revoke existing sessions."""
 
 import asyncio
 from contextlib import suppress
@@ -12,16 +9,16 @@ from server.accounts.account_clients import (
     PASSWORD,
     account,
     bearer,
-    client_like,
+    open_stream,
     owner,
-    passed_on,
+    reconnect_browser,
     signed_in,
-    streaming,
+    wait_until_sent,
 )
 from server.in_process_server import browser, house, refused, run
 
 
-def test_password_change_needs_old_one_and_revokes_sessions(tmp_path):
+def test_password_change_requires_old_password_and_revokes_sessions(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -39,9 +36,13 @@ def test_password_change_needs_old_one_and_revokes_sessions(tmp_path):
             )
             changed = await here.post("/v1/password", json={"new": OTHER, "current": PASSWORD})
             assert changed.status_code == 200
-            assert (await here.get("/v1/me")).status_code == 200, "this browser stays"
+            assert (await here.get("/v1/me")).status_code == 200, (
+                "the browser that changed the password must stay signed in"
+            )
             refused(await there.get("/v1/me"), 401, "SIGNED_OUT")
-            assert (await ada.call("GET", "/v1/me")).status_code == 200, "a token is no browser"
+            assert (await ada.call("GET", "/v1/me")).status_code == 200, (
+                "API tokens must stay valid after a password change"
+            )
             answer = await browser(h).post(
                 "/v1/sign-in", json={"email": "ada@example.org", "password": PASSWORD}
             )
@@ -71,14 +72,14 @@ def test_crash_during_password_change_revokes_old_sessions(tmp_path, monkeypatch
                 await here.post("/v1/password", json={"new": OTHER, "current": PASSWORD})
             monkeypatch.undo()
         async with house(tmp_path) as h:
-            refused(await client_like(h, there).get("/v1/me"), 401, "SIGNED_OUT")
-            assert (await client_like(h, here).get("/v1/me")).status_code == 200
+            refused(await reconnect_browser(h, there).get("/v1/me"), 401, "SIGNED_OUT")
+            assert (await reconnect_browser(h, here).get("/v1/me")).status_code == 200
             await signed_in(h, "ada@example.org", OTHER)
 
     run(scenario)
 
 
-def test_administrator_reset_revokes_sessions_and_returns_link(tmp_path):
+def test_password_reset_by_administrator_revokes_sessions_and_returns_link(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -106,7 +107,7 @@ def test_administrator_reset_revokes_sessions_and_returns_link(tmp_path):
 
 
 def test_stream_closes_when_its_session_is_revoked(tmp_path):
-    """The session ends by sign-out, by a password reset, or by a password change in another browser."""
+    """Sign-out, a password reset and a password change in another browser revoke a session."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -116,9 +117,9 @@ def test_stream_closes_when_its_session_is_revoked(tmp_path):
 
             async def silent_after(name, how):
                 client = await signed_in(h, "ada@example.org")
-                stream = await streaming(h, client.get("/v1/sync/stream"))
+                stream = await open_stream(h, client.get("/v1/sync/stream"))
                 await ada.push("facts", fact(f"{name}-before"))
-                await passed_on(h, ada_id)  # rows still queued at the sign-out are not sent
+                await wait_until_sent(h, ada_id)  # otherwise the revocation would discard the queued row
                 assert (await how(client)).status_code == 200
                 await ada.push("facts", fact(f"{name}-after"))
                 heard = (await asyncio.wait_for(stream, 60)).text
@@ -137,7 +138,7 @@ def test_stream_closes_when_its_session_is_revoked(tmp_path):
     run(scenario)
 
 
-def test_password_change_keeps_concurrent_administrator_changes(tmp_path):
+def test_password_change_preserves_concurrent_change_by_administrator(tmp_path):
     """An administrator may change or remove the account while the new password is hashed."""
 
     async def scenario():
@@ -156,7 +157,9 @@ def test_password_change_keeps_concurrent_administrator_changes(tmp_path):
 
             lowered = await meanwhile("a@example.org", lambda path: boss.patch(path, json={"tier": "FREE"}))
             assert lowered.tier == "FREE"
-            assert await meanwhile("b@example.org", boss.delete) is None, "the removed account came back"
+            assert await meanwhile("b@example.org", boss.delete) is None, (
+                "the change must not recreate the removed account"
+            )
         async with house(tmp_path) as h:
             assert {a.email: a.tier for a in h.services.accounts.accounts.values()} == {
                 "owner@localhost": "JIGGA",

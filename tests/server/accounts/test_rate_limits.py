@@ -1,4 +1,4 @@
-"""Rate limits per account and address (section 11), counted per request class. A 429 changes nothing."""
+"""Rate limits per account, address and class of requests. A request that gets a 429 changes no data."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ def stopped_clock(h):
 
 
 def at(h, person, address):
-    """Return a client of the person that calls from this address."""
+    """Return the person's client as seen from this address."""
     client = browser(h, address)
     client.headers.update(person.client.headers)
     return client
@@ -54,7 +54,7 @@ async def ask(client, kind, number=0):
 
 
 def limited(answer):
-    """Check that the response is a complete 429, and return the seconds to wait."""
+    """Check that the response is a 429 with all its fields, and return its Retry-After in seconds."""
     refused(answer, 429, "RATE_LIMITED")
     wait = int(answer.headers["retry-after"])
     assert 1 <= wait <= 60
@@ -69,7 +69,7 @@ def command(h, person):
     return Person(person.id, client)
 
 
-async def held(h, person):
+async def stored_ids(h, person):
     """Return the ids of all stored sessions, documents and projects."""
     return [set(await command(h, person).live(name)) for name in ("sessions", "documents", "projects")]
 
@@ -80,7 +80,7 @@ def test_default_rate_limits_match_the_contract(tmp_path):
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_request_over_limit_gets_429_and_changes_nothing(tmp_path, kind):
+def test_request_over_limit_gets_429_and_changes_no_data(tmp_path, kind):
     async def scenario():
         async with house(tmp_path, rates=SMALL) as h:
             seconds = stopped_clock(h)
@@ -88,10 +88,10 @@ def test_request_over_limit_gets_429_and_changes_nothing(tmp_path, kind):
             client = at(h, ada, FAR)
             for number in range(3):
                 assert (await ask(client, kind, number)).status_code < 300
-            before = await held(h, ada)
+            before = await stored_ids(h, ada)
             wait = limited(await ask(client, kind, 3))
-            assert await held(h, ada) == before
-            # Other classes, other accounts at other addresses, and local commands are not limited.
+            assert await stored_ids(h, ada) == before
+            # Requests of other classes, of other accounts at other addresses, and of local commands are not limited.
             for other in set(CLASSES) - {kind}:
                 assert (await ask(client, other, 9)).status_code < 300, other
             assert (await ask(at(h, bob, FARTHER), kind, 4)).status_code < 300
@@ -99,7 +99,7 @@ def test_request_over_limit_gets_429_and_changes_nothing(tmp_path, kind):
             # The limit applies to the account at any address, and to the address for any account.
             limited(await ask(at(h, ada, "192.0.2.44"), kind, 6))
             limited(await ask(at(h, bob, FAR), kind, 7))
-            # Retry-After is long enough.
+            # After the seconds in Retry-After, the next request succeeds.
             seconds[0] += wait
             assert (await ask(client, kind, 8)).status_code < 300
             limited(await ask(client, kind, 9))
@@ -108,7 +108,7 @@ def test_request_over_limit_gets_429_and_changes_nothing(tmp_path, kind):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "192.0.2.80"])
-def test_shared_address_gets_twenty_times_the_limit(tmp_path, address):
+def test_shared_address_gets_twenty_times_the_account_rate_limit(tmp_path, address):
     """Behind a proxy that sends no forwarding header, all clients have the proxy's address."""
 
     async def scenario():
@@ -169,7 +169,7 @@ OTHER_WRITES = [
 
 
 def test_rejected_requests_count_toward_the_limit(tmp_path):
-    """A request that fails for another reason still counts in its class, so guessing is limited."""
+    """Requests that fail for another reason count too, so that guessing is limited."""
 
     async def scenario():
         async with house(tmp_path, rates=Rates(write=len(OTHER_WRITES), read=2)) as h:
@@ -204,7 +204,7 @@ def test_untrusted_forwarding_headers_do_not_change_the_address(tmp_path):
     run(scenario)
 
 
-def test_many_addresses_do_not_evict_a_limited_one(tmp_path):
+def test_many_new_addresses_do_not_evict_a_rate_limited_address(tmp_path):
     async def scenario():
         async with house(tmp_path, rates=Rates(read=2)) as h:
             stopped_clock(h)
@@ -245,7 +245,7 @@ def test_server_trusts_forwarding_headers_only_from_configured_proxies(tmp_path)
     run(scenario)
 
 
-def test_rate_limited_push_stores_nothing(tmp_path):
+def test_rate_limited_push_stores_no_rows(tmp_path):
     async def scenario():
         async with house(tmp_path, rates=Rates(push=1)) as h:
             seconds = stopped_clock(h)

@@ -1,4 +1,4 @@
-"""Requests that run while their sign-in is revoked grant no access and have no further effect."""
+"""A request whose credentials are revoked while it runs is rejected and changes no data."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from property.rows import fact
-from server.accounts.account_clients import OTHER, PASSWORD, account, at_browser, bearer, owner, signed_in
+from server.accounts.account_clients import OTHER, PASSWORD, account, bearer, owner, signed_in, with_browser
 from server.in_process_server import browser, house, refused, run
 from vademecum.fair_queue import FairExecutor
 from vademecum.services.accounts import sign_in
@@ -16,8 +16,8 @@ from wait_until import soon
 
 
 @asynccontextmanager
-async def held(client, method, path, body, **more):
-    """Start a request, and send the rest of its body when the block ends."""
+async def slow_request(client, method, path, body, **more):
+    """Start a request, and send the end of its body only when the block ends."""
     begun, rest = asyncio.Event(), asyncio.Event()
 
     async def slowly():
@@ -34,8 +34,8 @@ async def held(client, method, path, body, **more):
 
 
 @asynccontextmanager
-async def no_hashing():
-    """Delay password hashes until the block ends. Yields a function that returns how many are waiting."""
+async def delayed_hashing():
+    """Delay all password hashing until the block ends. Yield a function that returns the number of waiting hashes."""
     gate = threading.Event()
     before, sign_in._hashing = sign_in._hashing, FairExecutor(1, 1, "test")
     try:
@@ -65,7 +65,7 @@ def test_password_change_rejects_pending_request_of_stolen_cookie(tmp_path):
 
             for end in (changed, reset):
                 stolen = await signed_in(h, "ada@example.org")
-                async with held(stolen, "POST", "/v1/tokens", b'{"name": "the thief\'s"}') as answer:
+                async with slow_request(stolen, "POST", "/v1/tokens", b'{"name": "the thief\'s"}') as answer:
                     assert (await end()).status_code == 200
                 refused(answer.result(), 401, "SIGNED_OUT")
                 assert names_of_tokens(h, ada) == set()
@@ -85,8 +85,10 @@ def test_token_revocation_rejects_pending_push_and_upload(tmp_path):
             ada, made = await bearer(h, there)
             body = json.dumps([{"newDocumentState": fact("f1")}]).encode()
             async with (
-                held(ada.client, "POST", "/v1/sync/facts/0/push", body) as push,
-                held(ada.client, "POST", "/v1/documents", file, headers={"Content-Type": form}) as upload,
+                slow_request(ada.client, "POST", "/v1/sync/facts/0/push", body) as push,
+                slow_request(
+                    ada.client, "POST", "/v1/documents", file, headers={"Content-Type": form}
+                ) as upload,
             ):
                 await there.delete(f"/v1/tokens/{made['token']['id']}")
             refused(push.result(), 401, "SIGNED_OUT")
@@ -97,7 +99,7 @@ def test_token_revocation_rejects_pending_push_and_upload(tmp_path):
     run(scenario)
 
 
-def test_permissions_are_checked_after_the_body_arrives(tmp_path):
+def test_permissions_are_checked_after_request_body_arrives(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -105,23 +107,23 @@ def test_permissions_are_checked_after_the_body_arrives(tmp_path):
             await h.services.accounts.change_account(made["userId"], lambda a: _with(a, admin=True))
             ada = await signed_in(h, "ada@example.org")
             body = b'{"email": "mine@example.org", "tier": "FREE"}'
-            async with held(ada, "POST", "/v1/accounts", body) as answer:
+            async with slow_request(ada, "POST", "/v1/accounts", body) as answer:
                 await h.services.accounts.change_account(made["userId"], lambda a: _with(a, admin=False))
             refused(answer.result(), 403, "FORBIDDEN")
             row = b'{"query": "what sings?", "sessionId": "s1"}'
-            async with held(ada, "POST", "/v1/search", row) as answer:
+            async with slow_request(ada, "POST", "/v1/search", row) as answer:
                 await boss.patch(f"/v1/accounts/{made['userId']}", json={"tier": "FREE"})
             refused(answer.result(), 403, "TIER")
 
     run(scenario)
 
 
-def test_slow_request_with_valid_session_succeeds(tmp_path):
+def test_slow_request_succeeds_if_session_stays_valid(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            there = await at_browser(h, ada)
-            async with held(there.client, "POST", "/v1/tokens", b'{"name": "slow"}') as answer:
+            there = await with_browser(h, ada)
+            async with slow_request(there.client, "POST", "/v1/tokens", b'{"name": "slow"}') as answer:
                 await ada.add("facts", fact("f1"))
             assert answer.result().status_code == 201
 
@@ -135,7 +137,7 @@ def test_password_reset_during_verification_rejects_sign_in(tmp_path):
             ada = (await account(boss, "ada@example.org"))["userId"]
             client = browser(h)
             body = {"email": "ada@example.org", "password": PASSWORD}
-            async with no_hashing() as somebody_waits:
+            async with delayed_hashing() as somebody_waits:
                 task = asyncio.create_task(client.post("/v1/sign-in", json=body))
                 await soon(somebody_waits)
                 await boss.patch(f"/v1/accounts/{ada}", json={"resetPassword": True})
@@ -146,9 +148,9 @@ def test_password_reset_during_verification_rejects_sign_in(tmp_path):
 
 
 def test_account_reset_rejects_concurrent_password_change(tmp_path):
-    """Both a new account and a reset account have no password.
+    """A reset of an account without a password leaves the stored password unchanged.
 
-    An unchanged password therefore does not prove that the session is still valid.
+    So the server must not take an unchanged password as proof that the session is still valid.
     """
 
     async def scenario():
@@ -159,19 +161,19 @@ def test_account_reset_rejects_concurrent_password_change(tmp_path):
             first = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
             stolen = browser(h)
             await stolen.post("/v1/sign-in/link", data={"link": first.partition("link=")[2]})
-            async with no_hashing() as somebody_waits:
+            async with delayed_hashing() as somebody_waits:
                 task = asyncio.create_task(stolen.post("/v1/password", json={"new": OTHER}))
                 await soon(somebody_waits)
                 link = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
             refused(await task, 401, "SIGNED_OUT")
             assert h.services.accounts.accounts[ada].password is None
             entered = await browser(h).post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
-            assert entered.status_code == 303, "the new link is as good as before"
+            assert entered.status_code == 303, "the link of the latest reset must stay valid"
 
     run(scenario)
 
 
-def test_account_reset_revokes_link_in_use(tmp_path):
+def test_account_reset_revokes_sign_in_link_that_is_being_used(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -197,12 +199,12 @@ def _with(account, **fields):
     return type(account)(**{name: getattr(account, name) for name in account.__struct_fields__} | fields)
 
 
-def test_full_hash_queue_rejects_sign_in(tmp_path):
+def test_sign_in_is_rejected_if_password_hash_queue_is_full(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             await account(await owner(h), "ada@example.org")
             body = {"email": "ada@example.org", "password": PASSWORD}
-            async with no_hashing() as waiting:
+            async with delayed_hashing() as waiting:
                 waits = asyncio.create_task(browser(h).post("/v1/sign-in", json=body))
                 await soon(waiting)
                 with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""The session cookie is unreadable for scripts and useless to other sites."""
+"""Scripts cannot read the session cookie, and other sites cannot use it."""
 
 from http.cookies import SimpleCookie
 
@@ -41,7 +41,9 @@ def test_session_cookie_is_http_only_and_same_site(tmp_path, base_url, settings,
                 names.append(morsel.key)
                 assert morsel["httponly"] is True and morsel["samesite"].lower() in ("lax", "strict")
                 assert bool(morsel["secure"]) is secure
-                assert morsel.value not in answer.text, "the secret is in the cookie alone"
+                assert morsel.value not in answer.text, (
+                    "the response body must not contain the cookie's secret"
+                )
             assert names == ["vademecum", "vademecum-device"]
 
     run(scenario)
@@ -143,9 +145,9 @@ def test_http_origin_is_cross_site_for_https_server(tmp_path):
 
 
 def test_request_for_another_account_is_rejected(tmp_path):
-    """All tabs of a browser share its cookie.
+    """All tabs of a browser share the cookie, so a tab can still contain rows of an account that signed out.
 
-    A tab that still holds the rows of account A must not push them to account B.
+    Such a tab must not push its rows to the account that has signed in since.
     """
 
     async def scenario():

@@ -48,7 +48,8 @@ def test_sign_in_link_works_once(tmp_path):
         async with house(tmp_path) as h:
             link = await h.services.account_service.ensure_owner()
             first, second = browser(h), browser(h)
-            for _ in range(2):  # a GET, for example by a mail client's preview, does not consume the link
+            # A GET must not consume the link, because mail clients open links for previews.
+            for _ in range(2):
                 page = await first.get(link)
                 assert page.status_code == 200 and "set-cookie" not in page.headers
             entered = await follow(first, link)
@@ -86,7 +87,7 @@ def test_sign_in_link_expires_after_fifteen_minutes(tmp_path):
 
 
 def test_browser_session_expires_after_ninety_idle_days(tmp_path):
-    """The session lasts exactly as long as the Max-Age of its cookie."""
+    """The server expires the session when the Max-Age of its cookie ends."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -102,7 +103,7 @@ def test_browser_session_expires_after_ninety_idle_days(tmp_path):
     run(scenario)
 
 
-def test_sign_in_link_is_no_token_or_cookie(tmp_path):
+def test_sign_in_link_is_not_accepted_as_token_or_cookie(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             secret = (await h.services.account_service.ensure_owner()).partition("link=")[2]
@@ -115,7 +116,7 @@ def test_sign_in_link_is_no_token_or_cookie(tmp_path):
     run(scenario)
 
 
-def test_sign_in_page_escapes_the_link(tmp_path):
+def test_sign_in_page_escapes_the_sign_in_link(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             page = await browser(h).get("/v1/sign-in", params={"link": '"><script>alert(1)</script>'})
@@ -161,7 +162,8 @@ def test_invalid_link_page_explains_what_to_do(tmp_path):
                     assert page.headers["content-type"] == "text/html; charset=utf-8"
                     assert "already used, or is older than 15 minutes" in page.text
                     assert "vademecum user link" in page.text and "<button" not in page.text
-                    assert '<a href="/">' in page.text  # for signed-in users who navigated back
+                    # The link leads users who are signed in already, and only navigated back, to the app.
+                    assert '<a href="/">' in page.text
             missing = await browser(h).get("/v1/sign-in", headers=HTML)
             assert "vademecum user link" in missing.text and "<button" not in missing.text
 
@@ -209,12 +211,13 @@ def test_cross_site_sign_out_is_rejected(tmp_path):
 
 
 def test_failed_sign_ins_are_indistinguishable(tmp_path, monkeypatch):
-    """Status, headers, body and cost are equal: each case runs one argon2 comparison that finds no match."""
+    """All failures have the same status, headers and body, and cost the time of one failed argon2 comparison."""
     verified = []
     verify = PasswordHasher.verify
 
     def counting(self, stored, password):
-        with pytest.raises(VerifyMismatchError) as refusal:  # InvalidHashError would skip the hashing
+        # Not InvalidHashError, which is raised before any hashing.
+        with pytest.raises(VerifyMismatchError) as refusal:
             verify(self, stored, password)
         verified.append(stored)
         raise refusal.value
@@ -237,17 +240,19 @@ def test_failed_sign_ins_are_indistinguishable(tmp_path, monkeypatch):
                 h.time_rate_limits(lambda: 0.0)
                 before = len(verified)
                 answer = await attempt(browser(h), email, password)
-                assert len(verified) == before + 1, f"{email} was answered without the work of a password"
+                assert len(verified) == before + 1, (
+                    f"the sign-in of {email} failed without a password comparison"
+                )
                 refused(answer, 401, "SIGNED_OUT")
                 answers.append((answer.content, sorted(answer.headers.items())))
             assert all(answer == answers[0] for answer in answers)
-            # Hashes of known and unknown accounts have equal parameters, and so equal cost.
+            # The hashes for known and unknown accounts have the same parameters, so comparing takes the same time.
             assert len({stored.rsplit("$", 2)[0] for stored in verified}) == 1
 
     run(scenario)
 
 
-def test_sign_in_ignores_case_of_email_only(tmp_path):
+def test_sign_in_ignores_case_of_email_but_not_of_password(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             await h.services.account_service.create("Ada@Example.org", "JIVE", password=PASSWORD)
@@ -284,7 +289,7 @@ def test_malformed_credentials_are_rejected_without_server_error(tmp_path):
 
 
 @pytest.mark.parametrize(("address", "times"), [("203.0.113.9", 10), ("127.0.0.1", 200), ("::1", 200)])
-def test_sign_in_limit_is_twentyfold_for_shared_addresses(tmp_path, address, times):
+def test_sign_in_limit_is_twenty_times_higher_for_shared_addresses(tmp_path, address, times):
     async def scenario():
         async with house(tmp_path, rates=Rates()) as h:
             clock = Clock(h)
@@ -297,14 +302,16 @@ def test_sign_in_limit_is_twentyfold_for_shared_addresses(tmp_path, address, tim
             wait = int(answer.headers["retry-after"])
             assert 1 <= wait <= 60
             refused(await client.get(link), 429, "RATE_LIMITED")
-            assert (await follow(browser(h, "198.51.100.7"), link)).status_code == 303, "others come in"
+            assert (await follow(browser(h, "198.51.100.7"), link)).status_code == 303, (
+                "clients at other addresses must be able to sign in"
+            )
             clock.wait(wait)
             refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
-def test_password_guessing_is_limited_to_ten_a_minute(tmp_path):
+def test_password_attempts_are_limited_to_ten_per_minute(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
@@ -320,13 +327,13 @@ def test_password_guessing_is_limited_to_ten_a_minute(tmp_path):
                 else:
                     refused(answer, 401, "SIGNED_OUT")
                     guesses += 1
-            assert 3 <= guesses <= 10, "each failure makes the next wait longer"
+            assert 3 <= guesses <= 10, "the growing delay must limit the guesses"
             assert waits == sorted(waits) and waits[-1] > 4 * waits[0] and max(waits) <= 60
 
     run(scenario)
 
 
-def test_sign_in_delay_applies_to_the_correct_password(tmp_path):
+def test_sign_in_delay_also_applies_to_the_correct_password(tmp_path):
     """Otherwise the absence of a delay would reveal the correct password."""
 
     async def scenario():
@@ -338,17 +345,21 @@ def test_sign_in_delay_applies_to_the_correct_password(tmp_path):
                 refused(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
             answer = await attempt(client)
             refused(answer, 429, "RATE_LIMITED")
-            assert (await attempt(browser(h, "198.51.100.7"))).status_code == 200, "others are not held up"
+            assert (await attempt(browser(h, "198.51.100.7"))).status_code == 200, (
+                "clients at other addresses must not be delayed"
+            )
             clock.wait(answer.headers["retry-after"])
             assert (await attempt(client)).status_code == 200
             clock.wait(60)
             refused(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
-            assert (await attempt(client)).status_code == 200, "the count began anew"
+            assert (await attempt(client)).status_code == 200, (
+                "a successful sign-in must reset the count of failures"
+            )
 
     run(scenario)
 
 
-def test_password_change_shares_the_sign_in_limit(tmp_path):
+def test_password_changes_count_toward_the_sign_in_limit(tmp_path):
     """A stolen cookie must not allow unlimited guesses of the password."""
 
     async def scenario():

@@ -1,4 +1,4 @@
-"""Clients that are not signed in can neither guess for long nor exhaust the server's memory."""
+"""Clients that are not signed in can neither guess many passwords nor exhaust the server's memory."""
 
 import unicodedata
 
@@ -20,7 +20,7 @@ async def attempt(h, address, email=EMAIL, password="not this one"):
 
 
 async def with_cookie(h, account):
-    """Return the account's session cookie, as a thief would have it."""
+    """Return a session cookie of the account, for a test in which a thief uses it."""
     return {"vademecum": await h.services.sign_in.create_session(account)}
 
 
@@ -36,13 +36,13 @@ def test_rate_limiter_does_not_store_submitted_emails(tmp_path):
             email = "e" * 300 + "@example.org"
             refused(await attempt(h, FAR, email), 401, "SIGNED_OUT")
             kept = [who for kind, who in h.services.rate_limiter._buckets if kind == "sign_in" and who != FAR]
-            assert len(kept) == 1, "counted by account"
+            assert len(kept) == 1, "the limiter must have one entry for the account"
             assert email not in kept[0] and len(kept[0]) < 100
 
     run(scenario)
 
 
-def test_oversized_credentials_are_rejected_uncounted_by_account(tmp_path):
+def test_oversized_credentials_count_only_toward_limit_of_address(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             refused(await attempt(h, FAR, email="e" * 321), 400, "BAD_REQUEST")
@@ -57,13 +57,13 @@ def test_oversized_credentials_are_rejected_uncounted_by_account(tmp_path):
     [
         ("2a00:1450:4001:82f::{}", {401, 429}),  # one client controls the whole network
         ("2a00:1450:4001:{}::1", {401}),
-        ("fe80::{}", {401}),  # link-local: each address is a different client
+        ("fe80::{}", {401}),  # link-local addresses belong to different clients
         ("fd00:1::{}", {401}),
         ("::ffff:203.0.113.{}", {401}),
         ("203.0.113.{}", {401}),
     ],
 )
-def test_address_changes_do_not_raise_sign_in_limit(tmp_path, address, statuses):
+def test_changing_addresses_does_not_raise_a_clients_sign_in_limit(tmp_path, address, statuses):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
@@ -99,7 +99,7 @@ def test_large_unauthenticated_body_is_not_read(tmp_path, path, body, kind):
     run(scenario)
 
 
-def test_sign_in_limit_treats_email_spellings_as_one(tmp_path):
+def test_sign_in_limit_counts_all_spellings_of_an_email_together(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
@@ -114,7 +114,7 @@ def test_sign_in_limit_treats_email_spellings_as_one(tmp_path):
     run(scenario)
 
 
-def test_password_check_is_rate_limited_by_account(tmp_path):
+def test_password_checks_of_password_changes_are_limited_per_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             stopped_clock(h)
@@ -124,12 +124,13 @@ def test_password_check_is_rate_limited_by_account(tmp_path):
             for number in range(6):
                 refused(await change(h, f"203.0.{number}.9", cookies), 403, "FORBIDDEN")
             refused(await change(h, "198.51.100.7", cookies, PASSWORD), 429, "RATE_LIMITED")
-            refused(await attempt(h, "198.51.100.8"), 429, "RATE_LIMITED")  # the same limit for sign-in
+            # Password changes and sign-ins count toward one limit.
+            refused(await attempt(h, "198.51.100.8"), 429, "RATE_LIMITED")
 
     run(scenario)
 
 
-def test_failed_password_checks_delay_the_address(tmp_path):
+def test_failed_password_changes_delay_their_address(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             seconds = [0.0]

@@ -1,4 +1,4 @@
-"""Password guessing slows attackers down without locking out the account's user."""
+"""The delay after wrong passwords slows down attackers but does not lock out the account's user."""
 
 import pytest
 
@@ -21,13 +21,13 @@ async def attempt(client, password=PASSWORD, email=EMAIL):
 
 
 async def guess_from_everywhere(h, count, start=0):
-    """Return the statuses of this many wrong passwords, each sent from a different address."""
+    """Send `count` wrong passwords, each from a different address, and return the statuses."""
     clients = [browser(h, f"192.0.{(start + n) // 250}.{(start + n) % 250}") for n in range(count)]
     return [(await attempt(client, "not this one")).status_code for client in clients]
 
 
 async def find_device_token(h, address=HOME):
-    """Return a browser that has signed in and out again."""
+    """Return a browser that the server knows, because it has signed in and out again."""
     client = browser(h, address)
     assert (await attempt(client)).status_code == 200
     assert (await client.post("/v1/sign-out")).status_code == 200
@@ -42,7 +42,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
             client = await find_device_token(h, SHARED)
             for minute in range(3):
                 assert 429 in await guess_from_everywhere(h, 12, minute * 12)
-                attacker = browser(h, SHARED)  # a proxy that forwards no address, so all clients share one
+                attacker = browser(h, SHARED)  # the address of a proxy that does not forward client addresses
                 assert 429 in [(await attempt(attacker, "not this one")).status_code for _ in range(12)]
                 assert (await attempt(client)).status_code == 200
                 await client.post("/v1/sign-out")
@@ -53,7 +53,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.2"])
-def test_failures_behind_a_proxy_delay_no_other_account(tmp_path, address):
+def test_failed_sign_ins_behind_a_proxy_delay_no_other_account(tmp_path, address):
     async def scenario():
         async with house(tmp_path, trusted_proxies="10.0.0.2") as h:
             clock = Clock(h)
@@ -66,7 +66,7 @@ def test_failures_behind_a_proxy_delay_no_other_account(tmp_path, address):
     run(scenario)
 
 
-def test_wrong_passwords_from_many_addresses_slow_one_account(tmp_path):
+def test_wrong_passwords_from_many_addresses_delay_only_that_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
@@ -76,7 +76,9 @@ def test_wrong_passwords_from_many_addresses_slow_one_account(tmp_path):
             for second in range(1800):
                 tries += (await guess_from_everywhere(h, 1, second)).count(401)
                 clock.now += 1
-            assert 30 <= tries <= 45, "one a minute, however many addresses"
+            assert 30 <= tries <= 45, (
+                "about one guess per minute must be accepted from all addresses together"
+            )
             answer = await attempt(browser(h, HOME))
             assert "sign-in link" in refused(answer, 429, "RATE_LIMITED")["detail"]
             assert (await attempt(browser(h, HOME), email="bob@example.org")).status_code == 200
@@ -117,7 +119,7 @@ def test_known_browser_of_another_account_is_delayed(tmp_path):
     run(scenario)
 
 
-def test_known_browser_is_bound_to_its_account(tmp_path):
+def test_known_browser_is_known_only_to_its_own_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)
@@ -132,7 +134,7 @@ def test_known_browser_is_bound_to_its_account(tmp_path):
     run(scenario)
 
 
-def test_ten_wrong_passwords_forget_a_known_browser(tmp_path):
+def test_known_browser_is_forgotten_after_ten_wrong_passwords(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             clock = Clock(h)
@@ -177,7 +179,7 @@ def test_password_change_forgets_other_known_browsers(tmp_path, how):
     run(scenario)
 
 
-def test_known_browsers_survive_restarts_up_to_a_limit(tmp_path):
+def test_newest_known_browsers_survive_a_server_restart(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             Clock(h)

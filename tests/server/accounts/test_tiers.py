@@ -5,7 +5,7 @@ from server.accounts.account_clients import owner
 from server.in_process_server import browser, house, refused, run
 
 
-def test_me_returns_account_tier_limits_and_usage(tmp_path):
+def test_me_route_returns_account_tier_limits_and_usage(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person("JIVE"), await h.person()
@@ -36,8 +36,8 @@ def test_tier_change_takes_effect_immediately(tmp_path):
             ada = await h.person("FREE")
             question = {"query": "lease", "sessionId": "s1"}
             await ada.upload("lease.txt", "The lease ends in March.")
-            said = refused(await ada.call("POST", "/v1/search", json=question), 403, "TIER")["detail"]
-            assert "search" in said.lower() and len(said.split()) >= 5 and said.rstrip().endswith(".")
+            detail = refused(await ada.call("POST", "/v1/search", json=question), 403, "TIER")["detail"]
+            assert "search" in detail.lower() and len(detail.split()) >= 5 and detail.rstrip().endswith(".")
             big = "word " * 500_000
             refused(await ada.upload("big.txt", big), 413, "TOO_LARGE")
             free = (await ada.call("GET", "/v1/me")).json()["limits"]
@@ -51,7 +51,7 @@ def test_tier_change_takes_effect_immediately(tmp_path):
 
             await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "FREE"})
             refused(await ada.call("POST", "/v1/search", json=question), 403, "TIER")
-            assert len(await ada.live("documents")) == 1, "what is held stays"
+            assert len(await ada.live("documents")) == 1, "documents must stay after a downgrade"
             await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
         async with house(tmp_path) as h:
             assert h.services.accounts.accounts[ada.id].tier == "JIVE"

@@ -1,6 +1,4 @@
-"""API tokens give access to data but cannot create credentials, so revoking a stolen token ends all
-access.
-"""
+"""API tokens give access to data but cannot create credentials. So revoking a stolen token ends the thief's access."""
 
 import pytest
 from litestar import Litestar
@@ -63,8 +61,8 @@ def test_api_token_cannot_create_credentials(tmp_path, method, path, body, inste
             bob = (await account(boss, "bob@example.org"))["userId"]
             before = secrets_of(h)
             at = path.format(bob=bob, me=thief.id)
-            said = refused(await thief.call(method, at, json=body), 403, "FORBIDDEN")["detail"]
-            assert "API token" in said and "Nothing was changed" in said and instead in said
+            detail = refused(await thief.call(method, at, json=body), 403, "FORBIDDEN")["detail"]
+            assert "API token" in detail and "Nothing was changed" in detail and instead in detail
             assert secrets_of(h) == before
             assert (await boss.delete(f"/v1/tokens/{made['token']['id']}")).status_code == 200
             refused(await thief.call("GET", "/v1/me"), 401, "SIGNED_OUT")
@@ -72,8 +70,8 @@ def test_api_token_cannot_create_credentials(tmp_path, method, path, body, inste
     run(scenario)
 
 
-def test_account_routes_are_classified_by_credential_creation():
-    """Add each new route to one of the lists above, and to `WAYS_IN` if tokens must be rejected."""
+def test_every_account_route_is_listed_by_whether_it_creates_credentials():
+    """Add each new account route to one of the lists above, and to `WAYS_IN` if the server must reject API tokens."""
     ways = {f"{method} {path.format(bob='{account_id}', me='{account_id}')}" for method, path, *_ in WAYS_IN}
     ours = {
         f"{method} {route.path_format}"
@@ -120,8 +118,8 @@ def test_api_token_lists_and_revokes_tokens(tmp_path):
     run(scenario)
 
 
-def test_api_token_changes_password_only_with_current_one(tmp_path):
-    """A client that knows the password can sign in with it, so the token grants nothing more."""
+def test_api_token_changes_password_only_with_current_password(tmp_path):
+    """A client that knows the password could also sign in, so this permission gives the token no further access."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -137,7 +135,7 @@ def test_api_token_changes_password_only_with_current_one(tmp_path):
     run(scenario)
 
 
-def test_administrator_token_manages_accounts_without_credentials(tmp_path):
+def test_administrator_token_manages_accounts_without_creating_credentials(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             root, _ = await bearer(h, await owner(h))

@@ -2,7 +2,15 @@
 
 import asyncio
 
-from server.accounts.account_clients import PASSWORD, account, at_browser, bearer, owner, signed_in, streaming
+from server.accounts.account_clients import (
+    PASSWORD,
+    account,
+    bearer,
+    open_stream,
+    owner,
+    signed_in,
+    with_browser,
+)
 from server.in_process_server import HASHER, browser, house, refused, run, with_token
 from vademecum.services.accounts import sign_in
 
@@ -13,7 +21,7 @@ def accounts_bytes(folder):
     return b"".join(path.read_bytes() for path in folder.glob("accounts.duckdb*"))
 
 
-def test_token_is_shown_once_and_stored_hashed(tmp_path):
+def test_api_token_is_returned_once_and_stored_as_hash(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
@@ -31,11 +39,11 @@ def test_token_is_shown_once_and_stored_hashed(tmp_path):
                 for needle in (text.encode(), text.encode("utf-16-le")):
                     assert needle not in accounts_bytes(tmp_path)
         content = accounts_bytes(tmp_path)
-        assert b"my laptop" in content, "the scan cannot see what is there"
+        assert b"my laptop" in content, "control: the scan must find the stored name"
         assert secret.encode() not in content and cookie.encode() not in content
         async with house(tmp_path) as h:
             later = with_token(h, secret)
-            assert (await later.get("/v1/me")).status_code == 200, "a token outlives a restart"
+            assert (await later.get("/v1/me")).status_code == 200, "a token must survive a server restart"
 
     run(scenario)
 
@@ -54,13 +62,13 @@ def test_passwords_are_stored_with_recommended_argon2id_cost(tmp_path, monkeypat
     run(scenario)
 
 
-def test_token_revocation_is_immediate_and_closes_its_stream(tmp_path):
+def test_token_revocation_takes_effect_immediately_and_closes_streams(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
             ada, made = await bearer(h, boss)
             other, _ = await bearer(h, boss)
-            stream = await streaming(h, ada.call("GET", "/v1/sync/stream"))
+            stream = await open_stream(h, ada.call("GET", "/v1/sync/stream"))
             path = f"/v1/tokens/{made['token']['id']}"
             assert (await other.call("DELETE", path)).json() == {"deleted": 1}
             await asyncio.wait_for(stream, 60)
@@ -126,7 +134,7 @@ def test_local_secret_works_only_from_loopback(tmp_path):
             headers = {"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email}
             assert (await browser(h).get("/v1/me", headers=headers)).json()["userId"] == ada.id
             refused(await browser(h, "203.0.113.9").get("/v1/me", headers=headers), 401, "SIGNED_OUT")
-            # X-Vademecum-User only works with the local secret.
+            # With an API token, X-Vademecum-User has no effect.
             me = (await bob.call("GET", "/v1/me", headers={"X-Vademecum-User": email})).json()
             assert me["userId"] == bob.id
             for path in ("backup", "restore"):
@@ -141,7 +149,7 @@ def test_concurrent_requests_cannot_exceed_the_token_limit(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
-            bob = await at_browser(h, await h.person())
+            bob = await with_browser(h, await h.person())
             for _ in range(98):
                 made = await boss.post("/v1/tokens", json={})
                 assert made.status_code == 201
@@ -150,9 +158,11 @@ def test_concurrent_requests_cannot_exceed_the_token_limit(tmp_path):
             refused(await boss.post("/v1/tokens", json={}), 409, "CONFLICT")
             assert len((await boss.get("/v1/tokens")).json()) == 100
             assert (await bob.call("POST", "/v1/tokens", json={})).status_code == 201, (
-                "others may have theirs"
+                "the limit must apply to each account separately"
             )
-            assert (await owner_again(h, boss)).status_code == 200, "a browser still comes in"
+            assert (await owner_again(h, boss)).status_code == 200, (
+                "the token limit must not prevent a browser's sign-in"
+            )
             await boss.delete(f"/v1/tokens/{made.json()['token']['id']}")
             assert (await boss.post("/v1/tokens", json={})).status_code == 201
 
@@ -164,8 +174,8 @@ async def owner_again(h, boss):
     return await (await signed_in(h, "owner@localhost")).get("/v1/me")
 
 
-def test_token_index_matches_stored_tokens_after_changes(tmp_path):
-    """Memory indexes tokens by hash and by account. Both indexes must agree with the file."""
+def test_token_index_in_memory_matches_stored_tokens_after_changes(tmp_path):
+    """The server indexes tokens in memory by hash and by account. Both indexes must match the accounts file."""
 
     async def scenario():
         async with house(tmp_path) as h:

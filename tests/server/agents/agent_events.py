@@ -51,7 +51,7 @@ def this_machine() -> str:
 
 
 async def join_project(person: Person, project_id: str, folder: Row) -> None:
-    """Merge the folder's own project into this one."""
+    """Merge the project that the server created for the folder into `project_id`."""
     own = (await identify(person, **folder))["project"]["id"]
     answer = await person.call("POST", f"/v1/projects/{own}/merge", json={"into": project_id})
     assert answer.status_code == 200, answer.text

@@ -21,7 +21,7 @@ async def count_by_project(person, project="*"):
     return [(one["project"]["name"], one["observations"], one["lastAt"]) for one in projects]
 
 
-def test_projects_list_observation_count_and_last_time(tmp_path):
+def test_project_list_has_observation_count_and_last_time(tmp_path):
     async def scenario(h, ada):
         await ada.call("POST", "/v1/projects", json={"name": "choir"})
         await send_events(
@@ -41,7 +41,7 @@ def test_projects_list_observation_count_and_last_time(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_sessions_list_first_and_last_time(tmp_path):
+def test_agent_session_list_has_first_and_last_observation_time(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event("ls", 5), event("make", 9), event("early", 1, session="s2"))
         await send_events(ada, event("elsewhere", 50, session="s3", project=SITE))
@@ -54,7 +54,7 @@ def test_sessions_list_first_and_last_time(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_projects_of_folders_with_same_name_have_notice(tmp_path):
+def test_projects_of_same_named_folders_are_listed_with_a_notice(tmp_path):
     async def scenario(h, ada):
         first, other = ({**APP, "root": str(tmp_path / name / "app")} for name in ("dev", "work"))
         for folder in (first, other):

@@ -1,4 +1,4 @@
-"""`/mcp` accepts only POST, reports errors as problem details, and recovers from a failed start."""
+"""The route `/mcp`: it accepts only POST, reports errors as problem responses, and recovers from a failed start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_method_refused(answer: httpx.Response) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_all_methods_but_post_are_refused(tmp_path: Path, version: str) -> None:
+def test_mcp_route_rejects_all_methods_except_post(tmp_path: Path, version: str) -> None:
     headers = ACCEPT | ({"MCP-Protocol-Version": version} if version else {})
 
     async def scenario(h: House, ada: Person) -> None:
@@ -44,7 +44,7 @@ def test_all_methods_but_post_are_refused(tmp_path: Path, version: str) -> None:
     run_for_one(tmp_path, scenario)
 
 
-def test_get_request_does_not_delay_stop(tmp_path: Path) -> None:
+def test_get_request_to_mcp_route_does_not_delay_server_stop(tmp_path: Path) -> None:
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     token = home.token("ada@example.org")
@@ -53,7 +53,7 @@ def test_get_request_does_not_delay_stop(tmp_path: Path) -> None:
         with client.stream("GET", "/mcp", headers=ACCEPT) as stream:
             check_method_refused(stream)
             code, seconds = server.end()
-    assert code == 0 and seconds < 5, "an open stream would delay the stop"
+    assert code == 0 and seconds < 5, "an open stream must not delay the stop"
 
 
 @asynccontextmanager
@@ -63,7 +63,7 @@ async def failing():
 
 
 @pytest.mark.parametrize("where", ["opening", "running"])
-def test_failed_start_is_reported_and_retried(
+def test_failed_start_of_mcp_is_reported_and_retried_by_next_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     real_open = mcp._open
@@ -103,7 +103,7 @@ def test_failed_start_is_reported_and_retried(
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}', ACCEPT | {"MCP-Protocol-Version": "x"}, 400),
     ],
 )
-def test_protocol_error_becomes_problem_details(
+def test_mcp_protocol_error_becomes_problem_response(
     tmp_path: Path, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     async def scenario(h: House, ada: Person) -> None:

@@ -1,4 +1,4 @@
-"""The MCP tools, called by the protocol's own client over stdio and over HTTP."""
+"""The MCP tools, called over stdio and over HTTP by the client of the MCP library."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class Setup:
     async def agent(
         self, project: str = "app", email: str = ADA, in_new_process: bool = False
     ) -> AsyncIterator[Client]:
-        """Yield a client of `vademecum mcp`. `in_new_process`: start it as an agent does; otherwise fork, connected by `cat`."""
+        """Yield a client of `vademecum mcp`.
+
+        `in_new_process`: start the command as an agent does. Otherwise fork it, and let `cat` relay its streams.
+        """
         command = ["mcp", "--data", str(self.home.data), "--user", email]
         folder = self.folder / email / project
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,7 +77,7 @@ class Setup:
             pass_on = f"exec 3<&0; cat <&3 >{stdin} & exec cat {stdout}"
             async with Client(StdioServerParameters(command="sh", args=["-c", pass_on])) as client:
                 yield client
-            assert process.wait(60) == 0, "it ends when its input ends"
+            assert process.wait(60) == 0, "the command must end when its input ends"
 
     @asynccontextmanager
     async def remote(self, token: str, query: str = "") -> AsyncIterator[Client]:
@@ -126,14 +129,14 @@ async def call_tool(client: Client, tool: str, **arguments: Any) -> ToolResult:
 
 
 def canaries(result: ToolResult) -> set[str]:
-    """Return the owners and projects of the canaries in a result, such as "ada app"."""
+    """Return the user and project of each canary in a result, such as "ada app"."""
     people = {
         f"{e.partition('@')[0]} {p}": f"canary of {e} in {p} " for e in (ADA, BOB) for p in ("app", "site")
     }
     return {name for name, song in people.items() if song in result.text}
 
 
-def test_tools_are_listed_with_schemas_and_instructions(setup: Setup) -> None:
+def test_mcp_tools_are_listed_with_schemas_and_instructions(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent(in_new_process=True) as client:
             tools = (await client.list_tools()).tools
@@ -143,14 +146,14 @@ def test_tools_are_listed_with_schemas_and_instructions(setup: Setup) -> None:
             assert search["required"] == ["query"]
             assert search["properties"]["project"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
             assert "do not follow instructions" in (client.instructions or "")
-            for tool in tools:  # clients validate with the schema; its patterns must be valid in JavaScript
+            for tool in tools:  # clients compile the schema, some of them in JavaScript, which has no \Z
                 jsonschema_rs.validator_for(tool.input_schema)
                 assert r"\Z" not in str(tool.input_schema)
 
     asyncio.run(scenario())
 
 
-# tool, and its arguments other than `project`
+# Pairs of a tool and its arguments, without `project`.
 READS: list[tuple[str, dict[str, Any]]] = [
     ("search", {"query": "canary sings at dawn"}),
     ("get_observations", {"ids": "all"}),
@@ -161,7 +164,7 @@ READS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("tool", "arguments"), READS, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_tool_reads_own_project_unless_another_is_named(
+def test_mcp_tool_reads_own_project_unless_another_is_named(
     setup: Setup, tool: str, arguments: dict[str, Any]
 ) -> None:
     ids = {
@@ -188,7 +191,7 @@ def test_tool_reads_own_project_unless_another_is_named(
     asyncio.run(scenario())
 
 
-def test_foreign_ids_look_like_unknown_ids(setup: Setup) -> None:
+def test_mcp_tools_answer_foreign_ids_like_unknown_ids(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as client:
             read = (await call_tool(client, "get_observations", ids=[setup.ids["ada site"], UNKNOWN])).json
@@ -210,7 +213,7 @@ def test_foreign_ids_look_like_unknown_ids(setup: Setup) -> None:
     asyncio.run(scenario())
 
 
-def test_memory_is_found_and_forgotten_in_its_project(setup: Setup) -> None:
+def test_agent_finds_and_forgets_memory_only_in_its_project(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as app, setup.agent("site") as site:
             kept = (await call_tool(app, "remember", text="The kiln is fired on Thursdays.")).json
@@ -228,7 +231,7 @@ def test_memory_is_found_and_forgotten_in_its_project(setup: Setup) -> None:
     asyncio.run(scenario())
 
 
-def test_null_argument_counts_as_left_out(setup: Setup) -> None:
+def test_null_argument_of_mcp_tool_counts_as_omitted(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as client:
             for tool in (await client.list_tools()).tools:
@@ -270,7 +273,7 @@ MALFORMED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_malformed_input_is_a_tool_error(setup: Setup) -> None:
+def test_malformed_arguments_of_mcp_tool_are_a_tool_error(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as client:
             for tool, arguments in MALFORMED:
@@ -284,7 +287,7 @@ def test_malformed_input_is_a_tool_error(setup: Setup) -> None:
     asyncio.run(scenario())
 
 
-def test_ids_that_change_the_path_are_refused(setup: Setup) -> None:
+def test_mcp_tool_rejects_ids_that_would_change_the_url_path(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as client:
             for id_ in (".", ".."):
@@ -300,7 +303,7 @@ def test_ids_that_change_the_path_are_refused(setup: Setup) -> None:
     asyncio.run(scenario())
 
 
-def test_http_needs_token_and_takes_project_from_query(setup: Setup) -> None:
+def test_mcp_over_http_requires_token_and_reads_project_from_query(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.remote(setup.ids["ada token"], "?project=site") as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
@@ -324,7 +327,7 @@ def test_http_needs_token_and_takes_project_from_query(setup: Setup) -> None:
             assert (answer.status_code, answer.json()["code"]) == (401, "SIGNED_OUT")
 
 
-def test_agents_share_folder_with_and_without_server(
+def test_agents_share_memories_with_and_without_a_running_server(
     tmp_path: Path,
 ) -> None:
     home = Home(tmp_path / "data")
@@ -346,7 +349,7 @@ def test_agents_share_folder_with_and_without_server(
     asyncio.run(scenario())
 
 
-def test_agent_continues_after_project_merge_and_deletion(setup: Setup) -> None:
+def test_agent_tools_follow_merge_and_deletion_of_their_project(setup: Setup) -> None:
     async def scenario() -> None:
         with setup.server.client(setup.ids["ada token"]) as client:
             async with setup.agent("quarry") as agent:

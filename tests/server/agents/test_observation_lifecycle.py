@@ -46,12 +46,14 @@ def test_expired_observations_are_erased_unless_pinned(tmp_path):
         }
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
-        assert h.services.background_jobs.jobs["retain"].is_pending(ada.id), "it runs again the next day"
+        assert h.services.background_jobs.jobs["retain"].is_pending(ada.id), (
+            "the retention job must be scheduled for the next day"
+        )
 
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
+def test_observation_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
     async def scenario(h, ada):
         file = {"kind": "read", "path": "a.py"}
         await send_events(
@@ -66,7 +68,7 @@ def test_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
     run_for_one(tmp_path / "data", scenario, observation_retention_days={"read": 2, "command": 399})
 
 
-def test_merge_moves_observations_and_folder_claims(tmp_path):
+def test_project_merge_moves_observations_and_folder_claims(tmp_path):
     async def scenario(h, ada):
         shared = {"kind": "edit", "path": "a.py"}
         await send_events(ada, event("of both, newer", 9, **shared), event("of the app", 1))
@@ -109,7 +111,7 @@ def test_merge_moves_observations_and_folder_claims(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_invalid_merge_changes_nothing(tmp_path):
+def test_invalid_project_merge_changes_no_rows(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event("here"))
         app = (await identify(ada))["project"]["id"]
@@ -122,7 +124,7 @@ def test_invalid_merge_changes_nothing(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_merge_in_full_account_counts_final_size(tmp_path):
+def test_project_merge_in_full_account_is_charged_for_the_final_size(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event("here"), event("there", project=SITE))
         app, site = [(await identify(ada, **who))["project"]["id"] for who in (APP, SITE)]
@@ -139,7 +141,7 @@ def test_merge_in_full_account_counts_final_size(tmp_path):
     run_for_one(tmp_path / "data", scenario, tiers={"JIGGA": Limits(storage_bytes=10_000)})
 
 
-def test_merge_over_quota_changes_nothing(tmp_path):
+def test_project_merge_over_quota_changes_no_rows(tmp_path):
     async def scenario(h, ada):
         await ada.push("projects", rows.project("p"), rows.project("q" * 100))
         for number in range(10):
@@ -185,7 +187,7 @@ def test_project_export_contains_only_that_project(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_project_forgotten_now_is_erased_before_the_answer(tmp_path):
+def test_immediate_project_deletion_erases_before_it_responds(tmp_path):
     async def scenario(h, ada):
         await send_events(
             ada, event("the aubergine is boiled", path="aubergine/a.md"), event("make all the checks of it")
@@ -212,7 +214,7 @@ async def read_briefing(person, project="app", **more):
     return answer.json()
 
 
-def test_briefing_contains_all_sections_of_its_project_only(tmp_path):
+def test_briefing_contains_all_sections_and_only_its_own_project(tmp_path):
     async def scenario(h, ada):
         await send_events(
             ada,
@@ -243,7 +245,7 @@ def test_briefing_contains_all_sections_of_its_project_only(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_briefing_fits_token_budget_by_models_tokenizer(tmp_path):
+def test_briefing_fits_budget_counted_with_the_model_tokenizer(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, *(event(f"步骤 {n}: переписать модуль", n) for n in range(200)))
         for budget in (60, 200, 1000):

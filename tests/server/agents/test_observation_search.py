@@ -1,4 +1,4 @@
-"""Observation search: scopes, words and filters. No other search shows observations."""
+"""Observation search: scopes, words and filters. No search for other rows finds observations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def search_texts(person, *args, **more):
     ]
 
 
-def test_search_finds_only_rows_of_the_scope(tmp_path):
+def test_observation_search_finds_only_rows_of_the_scope(tmp_path):
     async def scenario(h, ada):
         await send_events(
             ada, event(f"cut the {WORD}"), event("boil water"), event(f"{WORD} of the site", project=SITE)
@@ -46,7 +46,7 @@ def test_search_finds_only_rows_of_the_scope(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_search_by_meaning_finds_other_wording(tmp_path):
+def test_observation_search_finds_other_wording_by_meaning(tmp_path):
     async def scenario(h, ada):
         await send_events(
             ada,
@@ -60,7 +60,7 @@ def test_search_by_meaning_finds_other_wording(tmp_path):
     run_for_one(tmp_path / "data", scenario, model=MODELS)
 
 
-def test_filters_by_kind_path_time_apply_before_limit(tmp_path):
+def test_observation_filters_kind_path_and_time_apply_before_the_limit(tmp_path):
     async def scenario(h, ada):
         many = [event(f"{WORD} {n}", n) for n in range(150)]
         await send_events(ada, *many, event(f"{WORD} read", 200, kind="read", path="src/a.py"))
@@ -78,7 +78,7 @@ def test_filters_by_kind_path_time_apply_before_limit(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_filters_by_session_and_pin_apply_before_ranking(tmp_path):
+def test_observation_filters_session_and_pinned_apply_before_ranking(tmp_path):
     async def scenario(h, ada):
         await send_events(
             ada, *(event(f"{WORD} {n}", n) for n in range(120)), event(f"{WORD} of s2", session="s2")
@@ -94,7 +94,7 @@ def test_filters_by_session_and_pin_apply_before_ranking(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_repeated_row_is_found_by_newest_text_only(tmp_path):
+def test_repeated_observation_is_found_only_by_its_newest_text(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event(f"{WORD} old", 1, kind="edit", path="a"))
         assert await search_texts(ada) == [f"{WORD} old"]
@@ -110,7 +110,7 @@ def test_repeated_row_is_found_by_newest_text_only(tmp_path):
 @pytest.mark.parametrize(
     "wrong", [{"query": " "}, {"limit": 0}, {"limit": 101}, {"before": "soon"}, {"kind": "dance"}]
 )
-def test_invalid_search_is_refused(wrong, tmp_path):
+def test_invalid_observation_search_is_rejected(wrong, tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event())
         body = {"query": WORD, "project": "app", **wrong}
@@ -146,7 +146,7 @@ def test_observations_appear_in_no_other_search_or_prompt(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_search_waits_for_just_ingested_events(tmp_path):
+def test_observation_search_finds_just_ingested_events(tmp_path):
     async def scenario(h, ada):
         for number in range(5):
             await send_events(ada, event(f"{WORD} {number}", number))
@@ -155,7 +155,7 @@ def test_search_waits_for_just_ingested_events(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_search_during_writes_stays_in_scope(tmp_path):
+def test_observation_search_during_writes_stays_in_scope(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event("begin"), event("begin", project=SITE))
 

@@ -1,4 +1,4 @@
-"""Events become observations: once, merged when repeated, in their project, and never synced."""
+"""Hook events become observations of their project. Repeated events are merged, and observations are not synced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vademecum.model.sync.quotas import Limits
 from vademecum.settings import default_tiers
 
 
-def test_event_becomes_row_of_its_project(tmp_path):
+def test_hook_event_becomes_observation_of_its_project(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         sent = event("make check", 3, tool="Bash", path="src")
         assert await send_events(ada, sent) == 1
@@ -27,7 +27,7 @@ def test_event_becomes_row_of_its_project(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_event_sent_again_changes_nothing(tmp_path):
+def test_event_sent_again_changes_no_observation(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         one, two = event("one"), event("two", 1)
         assert await send_events(ada, one, one, two) == 2
@@ -38,7 +38,7 @@ def test_event_sent_again_changes_nothing(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_repeated_events_become_one_row_with_count(tmp_path):
+def test_repeated_events_become_one_observation_with_a_count(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         file = {"kind": "read", "path": "a.py"}
         await send_events(ada, event("second", 20, **file), event("first", 10, redactions=2, **file))
@@ -56,7 +56,7 @@ def test_repeated_events_become_one_row_with_count(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_concurrent_senders_count_each_event_once(tmp_path):
+def test_event_sent_concurrently_is_counted_once(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         events = [event("make", n) for n in range(40)]
         taken = await asyncio.gather(*(send_events(ada, *events[at : at + 20]) for at in (0, 10, 20, 5, 0)))
@@ -67,7 +67,7 @@ def test_concurrent_senders_count_each_event_once(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_list_pages_and_filters_observations(tmp_path):
+def test_observation_list_is_paginated_and_filtered(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await send_events(
             ada, *(event(f"c{n}", n) for n in range(5)), event("why", 9, kind="decision", session="s2")
@@ -90,7 +90,7 @@ def test_list_pages_and_filters_observations(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_repeat_keeps_pin(tmp_path):
+def test_repeated_observation_stays_pinned(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await send_events(ada, event("make"))
         (row,) = await list_observations(ada)
@@ -101,7 +101,7 @@ def test_repeat_keeps_pin(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_pin_and_delete_work_only_within_scope(tmp_path):
+def test_observations_are_pinned_and_deleted_only_within_scope(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await send_events(ada, event("mine"), event("of the site", project=SITE))
         (row,) = await list_observations(ada, "app")
@@ -120,7 +120,7 @@ def test_pin_and_delete_work_only_within_scope(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_timeline_lists_one_project_oldest_first(tmp_path):
+def test_timeline_lists_observations_of_one_project_oldest_first(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await send_events(ada, *(event(f"a{n}", 2 * n) for n in range(6)))
         await send_events(ada, *(event(f"b{n}", 2 * n + 1, project=SITE) for n in range(6)))
@@ -144,7 +144,7 @@ def test_secrets_in_session_and_tool_names_are_redacted(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_sent_secrets_are_redacted(tmp_path):
+def test_secrets_in_sent_events_are_redacted(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
         await send_events(ada, event(f"curl -H 'Authorization: token {secret}'", path=f"x/{secret}"))
@@ -155,7 +155,7 @@ def test_sent_secrets_are_redacted(tmp_path):
 
 
 @pytest.mark.parametrize("collection", ["observations", "roots"])
-def test_devices_have_no_such_collection(collection, tmp_path):
+def test_observations_are_not_a_synced_collection(collection, tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         await send_events(ada, event())
         for name in (collection, "nothing"):
@@ -170,7 +170,7 @@ def test_devices_have_no_such_collection(collection, tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_stream_does_not_mention_observations(tmp_path):
+def test_streams_contain_no_events_about_observations(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
         await h.streams(1)
@@ -203,7 +203,7 @@ def test_project_deletion_deletes_observations_and_claims(tmp_path):
      {"project": {**APP, "name": " "}}, {"redactions": -1}],
     ids=lambda wrong: next(iter(wrong)),
 )  # fmt: skip
-def test_batch_with_invalid_event_is_refused(wrong, tmp_path):
+def test_event_batch_with_one_invalid_event_is_rejected(wrong, tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         batch = {"events": [event(), event(**{"content": "make", **wrong})]}
         refused(await ada.call("POST", "/v1/observations", json=batch), 400, "BAD_REQUEST")
@@ -212,7 +212,7 @@ def test_batch_with_invalid_event_is_refused(wrong, tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_events_over_quota_are_refused_together(tmp_path):
+def test_event_batch_over_quota_is_rejected_as_a_whole(tmp_path):
     async def scenario() -> None:
         async with house(tmp_path, tiers={**default_tiers(), "FREE": Limits(storage_bytes=2**20)}) as h:
             ada = await h.person("FREE")
@@ -235,7 +235,7 @@ def test_events_over_quota_are_refused_together(tmp_path):
     run(scenario)
 
 
-def test_future_event_time_becomes_ingest_time(tmp_path):
+def test_event_time_in_the_future_becomes_ingest_time(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event("early", at="2999-01-01T00:00:00.000Z"))
         (row,) = await list_observations(ada)

@@ -21,7 +21,7 @@ from vademecum.services.runtime.clock import now_iso
 
 
 class Clock:
-    """The current time plus `days`."""
+    """A clock that returns the current time plus `days`."""
 
     def __init__(self) -> None:
         self.days = 0.0
@@ -56,7 +56,7 @@ async def rows(h: House, person: Person) -> list[str]:
         return [key for key in store.row_index.rows if key.startswith(("observations/", "roots/"))]
 
 
-def test_event_ids_expire_after_thirty_days(tmp_path):
+def test_ids_of_ingested_events_expire_after_thirty_days(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         old, new = event("x", kind="decision"), event("y", kind="decision")
         await send_events(ada, old)
@@ -73,7 +73,7 @@ def test_event_ids_expire_after_thirty_days(tmp_path):
     run_scenario(tmp_path, scenario)
 
 
-def test_forget_erases_event_ids(tmp_path):
+def test_forgetting_an_account_erases_ids_of_ingested_events(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         events = [event(f"make {n}", n) for n in range(20)]
         await send_events(ada, *events)
@@ -84,7 +84,7 @@ def test_forget_erases_event_ids(tmp_path):
         assert await send_events(ada, *events) == 0 and await list_observations(ada) == [], (
             "forgotten events are not ingested again"
         )
-        assert await stored_event_ids(h, ada) == set(), "no id returns"
+        assert await stored_event_ids(h, ada) == set(), "ids of forgotten events must not be stored again"
         clock.days = 1
         assert await send_events(ada, event("new", at=clock())) == 1
         assert [row["content"] for row in await list_observations(ada)] == ["new"]
@@ -92,7 +92,7 @@ def test_forget_erases_event_ids(tmp_path):
     run_scenario(tmp_path, scenario)
 
 
-def test_event_ingested_in_forgetting_commit_leaves_no_id(tmp_path):
+def test_event_ingested_in_the_forgetting_commit_leaves_no_event_id(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         events = [msgspec.convert(event("x"), Event)]
         limits = h.services.limits(h.services.accounts.accounts[ada.id])
@@ -118,7 +118,7 @@ def test_restore_after_forget_restores_no_event_id(tmp_path):
     run_scenario(tmp_path, scenario)
 
 
-def test_retention_repeats_until_nothing_remains(tmp_path):
+def test_retention_job_repeats_until_no_expired_row_remains(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await send_events(ada, event("make"))
         (row,) = await list_observations(ada)
@@ -134,7 +134,7 @@ def test_retention_repeats_until_nothing_remains(tmp_path):
     run_scenario(tmp_path, scenario)
 
 
-def test_server_only_tombstone_is_purged_and_stays_erased(tmp_path):
+def test_observation_tombstone_is_purged_and_its_row_stays_erased(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         old_event = event("an aubergine read", kind="read", at=clock())
         await send_events(ada, old_event)
@@ -154,37 +154,36 @@ def test_server_only_tombstone_is_purged_and_stays_erased(tmp_path):
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
         await h.services.restore.restore_all(tmp_path / "backup")
-        assert await list_observations(ada) == [], "the ledger lists it as erased"
+        assert await list_observations(ada) == [], "a restore must not bring back a row in the erasure ledger"
         await run_retention(h, ada)
         assert key not in await rows(h, ada)
         again = event("an aubergine read", kind="read", at=clock())
         assert await send_events(ada, again) == 1 and len(await list_observations(ada)) == 1, (
-            "a later event creates a new row"
+            "a later event must create a new row"
         )
 
     run_scenario(tmp_path, scenario)
 
 
-def test_edited_row_stays_deleted_after_purge_and_restart(
+def test_edited_observation_stays_deleted_after_purge_and_restart(
     tmp_path,
 ):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
-        await send_events(
-            ada, *(event(name, path=name) for name in ("one", "two", "three"))
-        )  # in one segment,
-        await send_events(ada, event("one again", path="one"))  # which is now partly outdated
+        # One commit stores three rows in one segment. The next one makes a row of that segment outdated.
+        await send_events(ada, *(event(name, path=name) for name in ("one", "two", "three")))
+        await send_events(ada, event("one again", path="one"))
         (row,) = [row for row in await list_observations(ada) if row["path"] == "one"]
         await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
         await run_retention(h, ada)
         assert f"observations/{row['id']}" not in await rows(h, ada)
         async with h.services.users.detached(ada.id):
-            pass  # reads the row index from the file again
+            pass  # the next access reads the row index from the file again
         assert {row["path"] for row in await list_observations(ada)} == {"two", "three"}
 
     run_scenario(tmp_path, scenario, erase_delay_s=600)
 
 
-def test_event_of_purged_row_is_not_ingested_again(tmp_path):
+def test_event_of_purged_observation_is_not_ingested_again(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         old_event = event("looked", kind="search", at=days_before(clock(), 40))
         await send_events(ada, old_event)
@@ -196,7 +195,7 @@ def test_event_of_purged_row_is_not_ingested_again(tmp_path):
     run_scenario(tmp_path, scenario)
 
 
-def test_seq_is_not_reused_after_purge(tmp_path):
+def test_seq_is_not_reused_after_tombstones_are_purged(tmp_path):
     async def whole() -> None:
         clock = Clock()
         async with house(tmp_path / "data", clock=clock, erase_delay_s=3600) as h:
@@ -213,7 +212,7 @@ def test_seq_is_not_reused_after_purge(tmp_path):
     run(whole)
 
 
-def test_tombstone_stays_while_ledger_is_unwritable(tmp_path):
+def test_observation_tombstone_is_not_purged_while_ledger_is_unwritable(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await send_events(ada, event("read", kind="read", at=days_before(clock(), 61)))
         path = user_ledger(tmp_path / "data", ada.id).path
@@ -230,10 +229,11 @@ def test_tombstone_stays_while_ledger_is_unwritable(tmp_path):
         assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
         assert dead[0] in path.read_text()
 
-    run_scenario(tmp_path, scenario, erase_delay_s=3600)  # an erasure would reopen the ledger
+    # The delay is so long that no erasure reopens the ledger during the test.
+    run_scenario(tmp_path, scenario, erase_delay_s=3600)
 
 
-def test_expired_row_leaves_ledger_and_is_not_restored(tmp_path):
+def test_expired_observations_leave_the_ledger_and_stay_expired_after_restore(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         long_ago = days_before(clock(), 59)
         await send_events(
@@ -254,8 +254,9 @@ def test_expired_row_leaves_ledger_and_is_not_restored(tmp_path):
             pass
         assert await list_observations(ada) == [] and len(ledger.read()) <= 2
         await h.services.restore.restore_all(tmp_path / "backup")
-        back = {row["content"] for row in await list_observations(ada)}  # until the next retention
-        assert back and back < {f"read {n}" for n in range(5)}, "deleted rows are not restored"
+        # These rows are visible only until the next retention run.
+        back = {row["content"] for row in await list_observations(ada)}
+        assert back and back < {f"read {n}" for n in range(5)}, "the deleted row must not be restored"
         await retain(ada.id)
         assert await list_observations(ada) == []
 

@@ -1,4 +1,4 @@
-"""The spool: each event is ingested once, and invalid files are rejected."""
+"""The spool: the server ingests each event once and rejects invalid files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from vademecum.services.data.erase import scan
 from vademecum.settings import default_tiers
 from wait_until import soon
 
-# Space for about 35 large events; filling the free tier takes 15 seconds.
+# A small quota with space for about 35 large events, because filling the real free tier takes 15 seconds.
 SMALL_QUOTA = {"tiers": {**default_tiers(), "FREE": Limits(storage_bytes=2**18)}}
 
 
 def spool_events(h: House, who: str, *events: dict[str, Any], name: str = "") -> Path:
-    """Write the events as the command does; returns the folder."""
+    """Write the events to the spool as `vademecum record` does, and return their folder."""
     folder = h.services.settings.data / "spool" / quote(who, safe="")
     folder.mkdir(parents=True, exist_ok=True)
     for one in events:
@@ -54,12 +54,12 @@ def test_running_server_ingests_and_deletes_spooled_events(tmp_path):
         await h.services.spool.ingest_all()
         assert {row["content"] for row in await list_observations(ada)} == {f"c{n}" for n in range(450)}
         assert not (tmp_path / "spool" / "rejected").exists()
-        assert await send_events(ada, *events[:3]) == 0, "the API recognizes ingested events"
+        assert await send_events(ada, *events[:3]) == 0, "events ingested from the spool must count as known"
 
     run_for_one(tmp_path, scenario)
 
 
-def test_file_of_ingested_event_is_deleted(tmp_path):
+def test_spool_file_of_already_ingested_event_is_deleted(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, sent = await h.person(), event()
@@ -72,12 +72,12 @@ def test_file_of_ingested_event_is_deleted(tmp_path):
     run(scenario)
 
 
-def test_events_before_first_start_belong_to_owner(tmp_path):
+def test_events_spooled_before_first_server_start_belong_to_owner(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             folder = spool_events(h, "owner", event())
             await h.services.spool.ingest_all()
-            assert list(folder.iterdir()), "it waits for the owner's account"
+            assert list(folder.iterdir()), "events must wait until the owner's account exists"
             await h.services.account_service.ensure_owner()
             await h.services.spool.ingest_all()
             assert not list(folder.iterdir())
@@ -88,7 +88,7 @@ def test_events_before_first_start_belong_to_owner(tmp_path):
     run(scenario)
 
 
-def test_invalid_files_and_unknown_users_are_rejected(tmp_path):
+def test_spool_rejects_invalid_files_and_files_of_unknown_users(tmp_path):
     async def scenario(h, ada):
         folder = spool_events(h, email_of(h, ada), event("good"), event("newer", v=2), event(kind="dance"))
         spool_events(
@@ -133,7 +133,7 @@ def test_record_reports_unknown_email_until_account_exists(tmp_path):
     run(scenario)
 
 
-def test_irregular_files_are_rejected_and_delay_nobody(tmp_path):
+def test_irregular_spool_files_are_rejected_and_delay_no_events(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
@@ -155,7 +155,7 @@ def test_irregular_files_are_rejected_and_delay_nobody(tmp_path):
     run(scenario)
 
 
-def test_file_that_cannot_be_moved_delays_nothing(tmp_path):
+def test_invalid_spool_file_that_cannot_be_moved_delays_no_events(tmp_path):
     async def scenario(h, ada):
         folder = spool_events(h, email_of(h, ada), event("good"))
         (tmp_path / "spool" / "rejected" / folder.name / "odd.json").mkdir(parents=True)
@@ -166,7 +166,7 @@ def test_file_that_cannot_be_moved_delays_nothing(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_unfinished_file_is_left_alone(tmp_path):
+def test_unfinished_spool_file_is_neither_ingested_nor_moved(tmp_path):
     async def scenario(h, ada):
         folder = spool_events(h, email_of(h, ada))
         (folder / "half.tmp").write_text('{"v":1,')
@@ -200,7 +200,7 @@ async def fill_account(full_user: Person) -> list[dict[str, Any]]:
     return [event("x" * 7000, n, session=f"full{n}") for n in range(16)]
 
 
-def test_ingest_stores_as_many_events_as_fit(tmp_path):
+def test_ingest_stores_as_many_events_as_the_quota_allows(tmp_path):
     async def scenario():
         async with house(tmp_path, **SMALL_QUOTA) as h:
             full_user = await h.person("FREE")
@@ -212,14 +212,14 @@ def test_ingest_stores_as_many_events_as_fit(tmp_path):
             )
             await h.services.spool.ingest_all()
             remaining = len(list(folder.glob("*.json")))
-            assert 20 < remaining < 40, "about ten fit"
+            assert 20 < remaining < 40, "only some of the events must fit the quota"
 
     run(scenario)
 
 
 @pytest.mark.parametrize("forget", ["now", "soon"])
-def test_forgotten_project_is_deleted_from_spool(tmp_path, forget, monkeypatch):
-    monkeypatch.setattr(spool, "BATCH", 8)  # so that the events are in several batches
+def test_forgetting_a_project_deletes_its_spooled_events(tmp_path, forget, monkeypatch):
+    monkeypatch.setattr(spool, "BATCH", 8)  # small, so that the events need several batches
 
     async def scenario():
         async with house(tmp_path, **SMALL_QUOTA) as h:
@@ -239,14 +239,14 @@ def test_forgotten_project_is_deleted_from_spool(tmp_path, forget, monkeypatch):
             answer = await full_user.call("DELETE", f"/v1/projects/{row['id']}", params={"forget": forget})
             assert answer.json().get("leftovers", 0) == 0, answer.text
             assert not rejected.exists() and scan(tmp_path / "spool", [b"aubergine"]) == 0
-            # The deletion frees space, so the server may have ingested it meanwhile.
+            # The deletion freed space, so the server may already have ingested the remaining event.
             taken = [row for row in await list_observations(full_user) if row["content"].startswith("stays")]
             assert len(list(folder.glob("*.json"))) + len(taken) == 1
 
     run(scenario)
 
 
-def test_receipt_counts_leftovers_in_spool(tmp_path):
+def test_project_deletion_receipt_counts_leftover_spool_files(tmp_path):
     async def scenario(h, ada):
         secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
         await send_events(ada, event("boil the aubergine slowly", project=secret))
@@ -259,7 +259,7 @@ def test_receipt_counts_leftovers_in_spool(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_forget_everything_clears_spool(tmp_path):
+def test_forget_everything_deletes_spooled_events(tmp_path):
     async def scenario(h, ada):
         before = event("an aubergine of before", 1)
         await send_events(ada, event("an aubergine in the rows", path="aubergine/path"))
@@ -269,14 +269,14 @@ def test_forget_everything_clears_spool(tmp_path):
         receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
         assert receipt["leftovers"] == 0 and receipt["checked"] > 0
         assert scan(tmp_path, [b"aubergine"]) == 0
-        spool_events(h, email_of(h, ada), before)  # from a slow hook
+        spool_events(h, email_of(h, ada), before)  # a slow hook may write an event after the request
         await h.services.spool.ingest_all()
         assert await list_observations(ada) == [] and scan(tmp_path, [b"aubergine"]) == 0
 
     run_for_one(tmp_path, scenario)
 
 
-def test_deleted_project_is_erased_from_disk(tmp_path):
+def test_deleting_a_project_erases_its_observations_from_disk(tmp_path):
     async def scenario(h, ada):
         secret = {"name": "aubergine", "root": "~/dev/aubergine", "source": "git"}
         await send_events(

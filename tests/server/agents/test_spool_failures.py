@@ -1,4 +1,4 @@
-"""Failures of the spool: each is reported once, and events are ingested or deleted after it ends."""
+"""Failures of the spool are reported once. After a failure ends, the server ingests or deletes the events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shorten_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["list_user_folders", "delete_leftovers"])
-def test_transient_error_does_not_stop_ingest(
+def test_ingest_continues_after_a_transient_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     shorten_intervals(monkeypatch)
@@ -54,12 +54,14 @@ def test_transient_error_does_not_stop_ingest(
             folder = spool_events(h, email_of(h, ada), event("after"))
             await wait_until_empty(folder)
         assert [row["content"] for row in await list_observations(ada)] == ["after"]
-        assert [log["event"] for log in logs].count("ingesting agent events failed") == 1, "logged once"
+        assert [log["event"] for log in logs].count("ingesting agent events failed") == 1, (
+            "the failure must be logged once"
+        )
 
     run_for_one(tmp_path, scenario)
 
 
-def test_request_succeeds_with_unlistable_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_succeeds_if_spool_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(h: House, ada: Person) -> None:
         await send_events(ada, event())
 
@@ -73,7 +75,9 @@ def test_request_succeeds_with_unlistable_spool(tmp_path: Path, monkeypatch: pyt
     run_for_one(tmp_path, scenario)
 
 
-def test_full_account_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_full_account_are_reported_once_and_ingested_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shorten_intervals(monkeypatch)
 
     async def scenario() -> None:
@@ -83,7 +87,7 @@ def test_full_account_is_reported_once(tmp_path: Path, monkeypatch: pytest.Monke
             with capture_logs() as logs:
                 folder = spool_events(h, email_of(h, full_user), *batch)
                 await soon(lambda: any(log["event"] == "agent events wait" for log in logs))
-                await asyncio.sleep(0.5)  # several attempts
+                await asyncio.sleep(0.5)  # long enough for several attempts
             (entry,) = [log for log in logs if "agent events" in log["event"]]
             assert entry["event"] == "agent events wait" and "exc_info" not in entry
             assert "full" in entry["reason"] and (folder / REASON_FILE).read_text() == entry["reason"]
@@ -108,7 +112,9 @@ async def delete_account(h: House, person: Person) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def test_lack_of_resources_advises_only_to_retry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spool_read_error_from_lack_of_resources_advises_only_to_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario(h: House, ada: Person) -> None:
         out_of_files = OSError(errno.EMFILE, "Too many open files")
 
@@ -131,7 +137,9 @@ def test_lack_of_resources_advises_only_to_retry(tmp_path: Path, monkeypatch: py
     run_for_one(tmp_path, scenario)
 
 
-def test_unlistable_spool_fails_the_receipt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_fails_without_a_receipt_if_spool_cannot_be_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario(h: House, ada: Person) -> None:
@@ -155,7 +163,7 @@ def test_unlistable_spool_fails_the_receipt(tmp_path: Path, monkeypatch: pytest.
     run_for_one(tmp_path, scenario)
 
 
-def test_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
+def test_spooled_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
     async def scenario(h: House, ada: Person) -> None:
         address = email_of(h, ada)
         spool_events(h, address, event("before"))
@@ -167,13 +175,13 @@ def test_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
         rejected = tmp_path / "spool" / "rejected"
         assert [folder.name for folder in rejected.iterdir()] == [stranger.name]
         assert len(list((rejected / stranger.name).iterdir())) == 1, (
-            "an unknown address is not a deleted account"
+            "events of an unknown email must be rejected instead of deleted"
         )
 
     run_for_one(tmp_path, scenario)
 
 
-def test_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
+def test_spooled_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
     async def scenario(h: House, ada: Person) -> None:
         address = email_of(h, ada)
         await delete_account(h, ada)
@@ -188,7 +196,7 @@ def test_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
     run_for_one(tmp_path, scenario)
 
 
-def test_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
+def test_spooled_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             await h.services.account_service.ensure_owner()
@@ -203,7 +211,7 @@ def test_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("account_exists", [True, False], ids=["before the account was deleted", "after it"])
-def test_start_completes_interrupted_account_deletion(tmp_path: Path, account_exists: bool) -> None:
+def test_server_start_completes_interrupted_account_deletion(tmp_path: Path, account_exists: bool) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
@@ -211,7 +219,7 @@ def test_start_completes_interrupted_account_deletion(tmp_path: Path, account_ex
             record_deletion(tmp_path, ada.id, address)
             if not account_exists:
                 await h.services.accounts.remove_account(ada.id)
-        # No server runs here.
+        # Hooks write these files while no server runs.
         others = spool_events(h, email_of(h, ben), event("his"))
         for name in (address, f"rejected/{address}"):
             folder = tmp_path / "spool" / name
@@ -226,7 +234,7 @@ def test_start_completes_interrupted_account_deletion(tmp_path: Path, account_ex
     run(scenario)
 
 
-def test_old_format_of_deleted_accounts_is_readable(tmp_path: Path) -> None:
+def test_deletion_records_in_old_format_are_readable(tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "left").write_text("old-id\n")
     record_deletion(tmp_path, "new-id", "Ada@example.org")
@@ -235,7 +243,7 @@ def test_old_format_of_deleted_accounts_is_readable(tmp_path: Path) -> None:
     assert b"example" not in (tmp_path / "ledger" / "left").read_bytes()
 
 
-def test_undeletable_folder_is_reported_after_forgetting(tmp_path: Path) -> None:
+def test_forget_reports_spool_folder_that_cannot_be_deleted(tmp_path: Path) -> None:
     async def scenario(h: House, ada: Person) -> None:
         await send_events(ada, event("an aubergine in the rows"))
         await h.settle(ada)
@@ -243,7 +251,7 @@ def test_undeletable_folder_is_reported_after_forgetting(tmp_path: Path) -> None
         elsewhere.mkdir()
         (tmp_path / "spool").mkdir(exist_ok=True)
         link = tmp_path / "spool" / email_of(h, ada)
-        link.symlink_to(elsewhere)  # its target is not part of the spool
+        link.symlink_to(elsewhere)  # the server must not delete the target, which is not part of the spool
         link.joinpath("a.json.tmp").write_text("an aubergine in the spool")
         message = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
         assert f"spool/{link.name} of" in message and "Delete them by hand" in message
@@ -251,16 +259,16 @@ def test_undeletable_folder_is_reported_after_forgetting(tmp_path: Path) -> None
         assert scan(user_folder(tmp_path, ada.id), [b"an aubergine in"]) == 0
         refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
         assert ada.id not in h.services.accounts.accounts
-        assert not user_folder(tmp_path, ada.id).exists(), "everything else is deleted"
+        assert not user_folder(tmp_path, ada.id).exists(), "all other data must be deleted"
 
     run_for_one(tmp_path, scenario)
 
 
-def test_embedding_starts_after_failure_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_start_of_embedding_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_jobs, "RETRY_S", 0.05)
 
     async def scenario() -> None:
-        (tmp_path / "embedded").mkdir(parents=True)  # where a file should be
+        (tmp_path / "embedded").mkdir(parents=True)  # a folder at the path of a file makes writing fail
         async with house(tmp_path, model=True) as h:
             assert await h.services.inference.get() is not None
             await asyncio.sleep(0.3)
@@ -270,8 +278,8 @@ def test_embedding_starts_after_failure_passes(tmp_path: Path, monkeypatch: pyte
     run(scenario)
 
 
-def test_waiting_events_are_never_cleaned_up(tmp_path: Path) -> None:
-    """Status files of a folder are not leftovers."""
+def test_leftover_cleanup_never_deletes_waiting_events(tmp_path: Path) -> None:
+    """The status files of a spool folder do not count as leftovers either."""
     folder = tmp_path / "owner"
     folder.mkdir()
     for name in (BLOCK_COUNT_FILE, REASON_FILE, "a.json"):
@@ -281,7 +289,7 @@ def test_waiting_events_are_never_cleaned_up(tmp_path: Path) -> None:
     assert spool_files.list_contents(folder) == [folder / "a.json"]
 
 
-def test_reason_is_written_atomically(tmp_path: Path) -> None:
+def test_reason_file_of_spool_folder_is_written_atomically(tmp_path: Path) -> None:
     whole = "Nothing of it is lost. " * 4000
     spool_files.write_status(tmp_path, whole, keep_reason=True)
     with ThreadPoolExecutor() as pool:
@@ -293,7 +301,7 @@ def test_reason_is_written_atomically(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [REASON_FILE]
 
 
-def test_block_count_is_updated_atomically(tmp_path: Path) -> None:
+def test_block_count_of_spool_folder_is_updated_atomically(tmp_path: Path) -> None:
     for number in range(20):
         with (tmp_path / f"{number}.json").open("wb") as file:
             file.truncate(2**30)

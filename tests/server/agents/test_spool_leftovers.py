@@ -1,4 +1,4 @@
-"""Leftovers in the spool are bounded by age and number; waiting events are never deleted."""
+"""Leftover spool files are deleted by age and number. Waiting events are never deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_aged(path: Path, days: float) -> Path:
     return path
 
 
-def test_old_leftovers_are_deleted_and_events_stay(tmp_path: Path) -> None:
+def test_old_spool_leftovers_are_deleted_but_waiting_events_stay(tmp_path: Path) -> None:
     rejected, elsewhere = tmp_path / "rejected", write_aged(tmp_path.parent / "elsewhere" / "a.tmp", 99)
     kept = [write_aged(rejected / "owner" / "a.json", 29), write_aged(tmp_path / "owner" / "b.json", 99),
              write_aged(tmp_path / "owner" / "c.json.tmp", 0.9), elsewhere]  # fmt: skip
@@ -38,18 +38,22 @@ def test_old_leftovers_are_deleted_and_events_stay(tmp_path: Path) -> None:
     delete_leftovers(tmp_path)
     assert all(path.exists() for path in kept)
     assert not any(path.exists() for path in [*deleted, folder])
-    assert [path.name for path in rejected.iterdir()] == ["owner"], "an empty folder does not keep an email"
+    assert [path.name for path in rejected.iterdir()] == ["owner"], (
+        "an empty folder must be deleted, because its name is an email"
+    )
 
 
 @pytest.mark.parametrize("below", ["rejected/ada/{}.json", "ada/{}.json.tmp"])
-def test_oldest_of_too_many_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+def test_oldest_spool_leftovers_above_the_limit_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
     monkeypatch.setattr(spool_files, "FILES_MAX", 3)
     paths = [write_aged(tmp_path / below.format(n), n / 100) for n in range(5)]
     delete_leftovers(tmp_path)
     assert [path.exists() for path in paths] == [True, True, True, False, False]
 
 
-def test_start_deletes_leftovers_by_time_of_rejection(
+def test_server_start_deletes_rejected_events_by_time_of_rejection(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:

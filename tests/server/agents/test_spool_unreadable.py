@@ -1,4 +1,7 @@
-"""Files that the server cannot read or delete, as after a hook that ran under sudo, are reported and block nothing else."""
+"""Spool files that the server cannot read or delete, for example because a hook ran under sudo.
+
+The server reports them and processes all other files.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ NO_QUOTA = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
 FORGET = {"confirm": "forget everything"}
 
 
-def test_undeletable_file_does_not_protect_others(tmp_path: Path) -> None:
+def test_undeletable_spool_file_does_not_stop_deletion_of_other_files(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -37,7 +40,8 @@ def test_undeletable_file_does_not_protect_others(tmp_path: Path) -> None:
             for path in (folder, rejected):
                 for number in range(20):
                     (path / f"{number}.json.tmp").write_text("being written")
-                    if number == 10:  # among the others, in any listing order
+                    # Create it in the middle, so that other files precede and follow it in any listing order.
+                    if number == 10:
                         (path / "shut").mkdir()
                         (path / "shut" / "x").touch()
                         (path / "shut").chmod(0)
@@ -50,7 +54,9 @@ def test_undeletable_file_does_not_protect_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["spool/{}", "spool/rejected/{}", "spool/rejected", "spool"])
-def test_unreadable_folder_is_reported_and_others_work(tmp_path: Path, place: str) -> None:
+def test_unreadable_spool_folder_is_reported_and_other_folders_are_ingested(
+    tmp_path: Path, place: str
+) -> None:
     async def scenario() -> None:
         async with house(tmp_path, **NO_QUOTA) as h:
             ada, ben = await h.person("FREE"), await h.person()
@@ -81,7 +87,7 @@ def test_unreadable_folder_is_reported_and_others_work(tmp_path: Path, place: st
             )
             message = refused(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
             assert message.startswith("All other data is erased.") and await list_observations(ben) == []
-        async with house(tmp_path):  # it starts nevertheless
+        async with house(tmp_path):  # the server must start despite the unreadable folder
             shut.chmod(0o700)
 
     with without_root_access():
@@ -95,7 +101,7 @@ async def export_events(person: Person) -> list[dict[str, Any]]:
         return [json.loads(line) for line in archive.read("agent-events.jsonl").splitlines()]
 
 
-def test_unreadable_event_waits_and_others_are_ingested(
+def test_unreadable_event_waits_while_other_events_are_ingested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "BATCH", 2)
@@ -107,7 +113,7 @@ def test_unreadable_event_waits_and_others_are_ingested(
             ada = await h.person()
             project = {"name": "app", "root": "~/app", "source": "git"}
             folder = spool_events(h, email_of(h, ada))
-            shut = folder / "0.json"  # the first in its folder, and in its batch
+            shut = folder / "0.json"  # the name sorts first, so the file is the first of a batch
             shut.write_text(json.dumps(event("shut", project=project)))
             shut.chmod(0)
             spool_events(h, email_of(h, ada), *(event(f"e{n}", n, project=project) for n in range(5)))
@@ -118,7 +124,9 @@ def test_unreadable_event_waits_and_others_are_ingested(
             assert "0.json of the server's spool cannot be read (Permission denied)" in why
             row = next(iter((await ada.live("projects")).values()))
             refused(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
-            assert shut.exists() and len(await list_observations(ada)) == 5, "its project is unknown"
+            assert shut.exists() and len(await list_observations(ada)) == 5, (
+                "an unreadable event must stay, because its project is unknown"
+            )
             shut.chmod(0o600)
             await h.services.spool.ingest_all()
             assert len(await list_observations(ada)) == 6 and not list(folder.iterdir())
@@ -127,7 +135,9 @@ def test_unreadable_event_waits_and_others_are_ingested(
         run(scenario)
 
 
-def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_deletion_of_project_events_deletes_no_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spool, "BATCH", 2)
 
     async def scenario() -> None:
@@ -136,7 +146,7 @@ def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: 
             spool_events(h, email_of(h, ada), *(event(f"e{n}", n) for n in range(4)))
             rejected = tmp_path / "spool" / "rejected" / email_of(h, ada)
             rejected.mkdir(parents=True)
-            (rejected / "shut.json").touch()  # of the last folder
+            (rejected / "shut.json").touch()  # in the folder that is processed last
             (rejected / "shut.json").chmod(0)
             await h.services.spool.ingest_all()
             account = h.services.accounts.accounts[ada.id]
@@ -156,7 +166,7 @@ def test_refused_project_deletion_deletes_no_event(tmp_path: Path, monkeypatch: 
         run(scenario)
 
 
-def test_rejecting_missing_file_creates_no_folder(tmp_path: Path) -> None:
+def test_rejecting_a_missing_spool_file_creates_no_folder(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             folder = spool_events(h, "nobody@example.org", event())
@@ -168,7 +178,9 @@ def test_rejecting_missing_file_creates_no_folder(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_request_ingests_only_own_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_ingests_only_spooled_events_of_its_own_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Asking the assistant of a whole server, which is a scripted model."""
+"""Helpers to ask questions on a whole server whose assistant is a scripted model."""
 
 import json
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ CANARY = "Zanzibarquokka"
 
 @asynccontextmanager
 async def answering(tmp_path, *rules, **settings):
-    """A house and the scripted model that it asks."""
+    """Run a server and a scripted model as its assistant. Yield both."""
     async with (
         speaking(*rules) as model,
         house(
@@ -24,7 +24,7 @@ async def answering(tmp_path, *rules, **settings):
                 "assistant_url": model.url,
                 "assistant_model": MODEL,
                 "assistant_key": Secret(KEY),
-                "extraction_daily": 0,  # or the model would be asked more than a test asks it
+                "extraction_daily": 0,  # so that the model receives only the requests of the test
                 **settings,
             },
         ) as h,
@@ -37,7 +37,7 @@ async def ask(person, query="What is the rent?", session_id="s1", **more):
 
 
 def events_of(text):
-    """Name and data of each event; comments are none."""
+    """Return the name and data of each server-sent event. Comments are skipped."""
     found = []
     for block in text.split("\n\n"):
         lines = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
@@ -46,8 +46,8 @@ def events_of(text):
     return found
 
 
-async def heard(person, query="What is the rent?", **more):
-    """The events of an answer, which has begun as it must."""
+async def read_answer(person, query="What is the rent?", **more):
+    """Ask a question, check the order of the events in the answer, and return them."""
     answer = await ask(person, query, **more)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -58,8 +58,8 @@ async def heard(person, query="What is the rent?", **more):
 
 
 @asynccontextmanager
-async def reading(url, person, query="go on"):
-    """An answer that is read as it comes over a real connection. Yields its lines."""
+async def stream_answer(url, person, query="go on"):
+    """Ask a question over a real connection. Yield the lines of the answer as they arrive."""
     headers = {"Authorization": person.client.headers["Authorization"]}
     body = {"query": query, "sessionId": "s1"}
     async with (
@@ -70,7 +70,7 @@ async def reading(url, person, query="go on"):
         yield answer.aiter_lines()
 
 
-async def first_word(lines):
+async def wait_for_first_word(lines):
     async for line in lines:
         if line.startswith('data: {"text"'):
             return

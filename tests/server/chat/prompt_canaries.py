@@ -1,4 +1,4 @@
-"""Rows that sing their own ids, and what a prompt says of them."""
+"""Rows whose text contains their own id, and helpers that find these ids in a prompt."""
 
 import re
 from typing import Any
@@ -21,7 +21,7 @@ ENTITIES = {"np1": "p1", "np2": "p2"}
 SECTION = re.compile(r"\[MEMORY CONTEXT\]\n(.*?)\[END MEMORY CONTEXT\]\n*", re.DOTALL)
 
 
-def song(row_id: str) -> str:
+def canary_text(row_id: str) -> str:
     return f"The canary_{row_id} sings: canary."
 
 
@@ -29,17 +29,19 @@ def placed(where: str | None) -> Row:
     return {"projectId": where} if where else {}
 
 
-async def furnished(person: Person, mark: str = "") -> None:
-    """Rows of every kind in two projects and in the pool; each sings its own id, with the `mark` of whose it is."""
+async def create_canaries(person: Person, mark: str = "") -> None:
+    """Create rows of every kind in two projects and in the pool. Each text contains `mark` followed by the row's id."""
     await person.add("projects", project("p1", name="Mill"), project("p2", name="Bakery"))
     await person.add("sessions", *(session(i, externalId=i, **placed(p)) for i, p in SESSIONS.items()))
-    turns = [episode(f"of{i}", i, userMessage=song(f"{mark}of{i}"), aiResponse="") for i in SESSIONS]
+    turns = [episode(f"of{i}", i, userMessage=canary_text(f"{mark}of{i}"), aiResponse="") for i in SESSIONS]
     await person.add("episodes", *turns)
-    await person.add("memories", *(memory(i, text=song(mark + i), **placed(p)) for i, p in MEMORIES.items()))
-    await person.add("entities", *(entity(i, p, name=song(mark + i)) for i, p in ENTITIES.items()))
+    await person.add(
+        "memories", *(memory(i, text=canary_text(mark + i), **placed(p)) for i, p in MEMORIES.items())
+    )
+    await person.add("entities", *(entity(i, p, name=canary_text(mark + i)) for i, p in ENTITIES.items()))
 
 
-async def told(person: Person, session_id: str = "s1", query: str = QUESTION, **more: Any) -> Row:
+async def read_context(person: Person, session_id: str = "s1", query: str = QUESTION, **more: Any) -> Row:
     body = {"query": query, "sessionId": session_id, **more}
     answer = await person.call("POST", "/v1/context", json=body)
     assert answer.status_code == 200, answer.text
@@ -47,15 +49,15 @@ async def told(person: Person, session_id: str = "s1", query: str = QUESTION, **
     return made
 
 
-def recalled(made: Row) -> list[str]:
+def recalled_ids(made: Row) -> list[str]:
     return [one["id"] for one in made["scope"]["recalled"]]
 
 
-def lines(made: Row) -> list[str]:
-    """Of the memory section."""
+def memory_lines(made: Row) -> list[str]:
+    """Return the lines of the prompt's memory section."""
     found = SECTION.search(made["prompt"])
     return found[1].splitlines() if found else []
 
 
-def heard_of(made: Row) -> set[str]:
+def canaries_in(made: Row) -> set[str]:
     return set(re.findall(r"canary_(\w+)", made["prompt"]))

@@ -8,10 +8,10 @@ from server.chat.assistant_server import (
     KEY,
     ask,
     events_of,
-    heard,
     last_event,
-    reading,
+    read_answer,
     scenario_of,
+    stream_answer,
     text_of,
 )
 from server.in_process_server import house, refused
@@ -26,7 +26,7 @@ def test_answer_returns_the_context_given_to_the_model(tmp_path):
         lease = (await ada.upload("lease.txt", "The rent of the mill is R9,000.")).json()["document"]
         await h.settle(ada)
         context = (await ada.call("POST", "/v1/context", json={"query": "rent", "sessionId": "s1"})).json()
-        events = await heard(ada, "rent")
+        events = await read_answer(ada, "rent")
         assert text_of(events) == "It is R9,000." and events[-1] == ("done", {"finish": "stop"})
         told = events[0][1]
         (cited,) = told["citations"]
@@ -50,16 +50,18 @@ def test_answer_returns_the_context_given_to_the_model(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["It is ", "R9,000."]))
 
 
-def test_citations_match_the_prompt_passages_in_order(tmp_path):
+def test_citation_numbers_match_the_order_of_prompt_passages(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1"))
         for mill in range(4):
             words = " ".join(f"The rent of mill {mill} in year {year} is R{year},000." for year in range(300))
             await ada.upload(f"lease{mill}.txt", words)
-        told = (await heard(ada, "rent of the mill"))[0][1]
+        told = (await read_answer(ada, "rent of the mill"))[0][1]
         quoted = [line for line in model.asked[0].system.split("\n") if line.startswith("Source:")]
         assert [f"Source: {cited['filename']}" for cited in told["citations"]] == quoted
-        assert quoted and told["dropped"]["passages"], "some fit and some did not"
+        assert quoted and told["dropped"]["passages"], (
+            "the test needs passages that fit and passages that do not"
+        )
 
     scenario_of(tmp_path, scenario)
 
@@ -71,7 +73,7 @@ def test_prompt_excludes_the_answered_and_later_turns(tmp_path):
         await ada.push("episodes", {**turn(1), "aiResponse": "anew"}, assumed=turn(1))
         told = {}
         for episode_id in (None, "e3", "e1", "not-here-yet"):
-            await heard(ada, **({"episodeId": episode_id} if episode_id else {}))
+            await read_answer(ada, **({"episodeId": episode_id} if episode_id else {}))
             said = model.asked[-1].system
             told[episode_id] = [n for n in range(1, 6) if f"User: question {n}\n" in said]
         everything = [1, 2, 3, 4, 5]
@@ -81,13 +83,13 @@ def test_prompt_excludes_the_answered_and_later_turns(tmp_path):
     scenario_of(tmp_path, scenario)
 
 
-def test_prompt_finds_early_turns_behind_many_later_ones(tmp_path):
+def test_prompt_for_old_turn_contains_turns_before_it_despite_many_later_turns(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1"))
         await ada.push("episodes", turn(1), turn(2))
         later = turn(3, aiResponse="word " * 200)
         await ada.push("episodes", *({**later, "id": f"l{n}"} for n in range(450)))
-        await heard(ada, episodeId="e2")
+        await read_answer(ada, episodeId="e2")
         assert "User: question 1\n" in model.asked[-1].system
         assert "question 2" not in model.asked[-1].system and "question 3" not in model.asked[-1].system
 
@@ -112,11 +114,11 @@ def test_prompt_finds_early_turns_behind_many_later_ones(tmp_path):
         (Rule(first_s=120), 502, "ASSISTANT_UNREACHABLE", "0.2 s"),
     ],
 )
-def test_endpoint_refusal_becomes_a_readable_problem(tmp_path, rule, status, code, words):
+def test_endpoint_error_becomes_a_readable_problem_response(tmp_path, rule, status, code, words):
     async def scenario(h, model, ada):
-        said = refused(await ask(ada, CANARY), status, code)["detail"]
-        assert words in said and CANARY not in said
-        assert len(model.asked) == 1, "no redirect is followed"
+        detail = refused(await ask(ada, CANARY), status, code)["detail"]
+        assert words in detail and CANARY not in detail
+        assert len(model.asked) == 1, "a redirect must not be followed"
 
     scenario_of(tmp_path, scenario, rule, assistant_idle_timeout_s=0.2 if rule.first_s else 60)
 
@@ -131,7 +133,7 @@ def test_endpoint_refusal_becomes_a_readable_problem(tmp_path, rule, status, cod
         (429, "9999999", "3600"),
     ],
 )
-def test_endpoint_retry_after_is_forwarded(tmp_path, status, given, wait):
+def test_retry_after_of_endpoint_is_forwarded_to_client(tmp_path, status, given, wait):
     async def scenario(h, model, ada):
         answer = await ask(ada)
         refused(answer, 503, "ASSISTANT_BUSY")
@@ -149,7 +151,7 @@ def limits_of(model):
 
 def test_endpoint_rejecting_max_tokens_gets_max_completion_tokens(tmp_path):
     async def scenario(h, model, ada):
-        assert text_of(await heard(ada)) == "Yes."
+        assert text_of(await read_answer(ada)) == "Yes."
         assert limits_of(model) == [{"max_tokens"}, {"max_completion_tokens"}]
         older, newer = (asked.body for asked in model.asked)
         assert newer.pop("max_completion_tokens") == older.pop("max_tokens") and older == newer
@@ -158,16 +160,16 @@ def test_endpoint_rejecting_max_tokens_gets_max_completion_tokens(tmp_path):
     scenario_of(tmp_path, scenario, refusing, Rule(say=["Yes."]))
 
 
-def test_endpoint_rejecting_both_parameters_is_not_retried(tmp_path):
+def test_endpoint_rejecting_both_token_parameters_is_retried_only_once(tmp_path):
     async def scenario(h, model, ada):
-        said = refused(await ask(ada), 502, "ASSISTANT_FAILED")["detail"]
-        assert "Unsupported" not in said and len(model.asked) == 2
+        detail = refused(await ask(ada), 502, "ASSISTANT_FAILED")["detail"]
+        assert "Unsupported" not in detail and len(model.asked) == 2
 
     scenario_of(tmp_path, scenario, Rule(status=400, raw=NEWER))
 
 
 @pytest.mark.parametrize("rule", [Rule(status=400, raw="x" * 2**20 + NEWER), Rule(status=500, raw=NEWER)])
-def test_other_endpoint_errors_are_not_retried(tmp_path, rule):
+def test_endpoint_errors_about_other_parameters_are_not_retried(tmp_path, rule):
     async def scenario(h, model, ada):
         refused(await ask(ada), 502, "ASSISTANT_FAILED")
         assert len(model.asked) == 1
@@ -179,8 +181,8 @@ def test_endpoint_cookie_is_not_sent_back(tmp_path):
     """The cookie would reveal to the endpoint that two users share one server."""
 
     async def scenario(h, model, ada):
-        await heard(ada)
-        await heard(await h.person())
+        await read_answer(ada)
+        await read_answer(await h.person())
         assert len(model.asked) == 2 and not any("cookie" in asked.headers for asked in model.asked)
 
     scenario_of(tmp_path, scenario, Rule(headers={"Set-Cookie": "who=ada; Path=/"}))
@@ -193,7 +195,7 @@ def test_unreachable_endpoint_is_reported(tmp_path):
     scenario_of(tmp_path, scenario, assistant_url="http://127.0.0.1:9")
 
 
-async def test_question_without_an_assistant_is_rejected(tmp_path):
+async def test_question_is_rejected_if_no_assistant_is_configured(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         refused(await ask(ada), 503, "NO_ASSISTANT")
@@ -201,10 +203,10 @@ async def test_question_without_an_assistant_is_rejected(tmp_path):
         assert known.json() == {"available": False, "model": None}
 
 
-def test_assistant_route_returns_only_the_model_name(tmp_path):
+def test_assistant_route_returns_only_availability_and_model_name(tmp_path):
     async def scenario(h, model, ada):
         assert (await ada.call("GET", "/v1/assistant")).json() == {"available": True, "model": MODEL}
-        assert model.asked == [], "it is not asked for that"
+        assert model.asked == [], "the model must not be asked for its availability"
 
     scenario_of(tmp_path, scenario)
 
@@ -227,9 +229,9 @@ EMOJI = "Schöne Grüße 🏡 東京"
                   'data: {"choices":[{"delta":null}],"usage":{}}\ndata: [DONE]\n'), "A", "stop"),
     ],
 )  # fmt: skip
-def test_model_output_is_forwarded_in_every_form(tmp_path, rule, text, finish):
+def test_answer_text_and_finish_reason_of_model_are_forwarded(tmp_path, rule, text, finish):
     async def scenario(h, model, ada):
-        events = await heard(ada)
+        events = await read_answer(ada)
         assert (text_of(events), events[-1]) == (text, ("done", {"finish": finish}))
 
     scenario_of(tmp_path, scenario, rule, assistant_characters=100)
@@ -259,7 +261,7 @@ SAID = 'data: {"choices":[{"delta":{"content":"It is "}}]}\n\n'
 )
 def test_failed_answer_keeps_partial_text_and_explains_failure(tmp_path, rule, text, code):
     async def scenario(h, model, ada):
-        events = await heard(ada)
+        events = await read_answer(ada)
         name, failure = events[-1]
         assert (name, failure["code"]) == ("failed", code) and failure["message"].endswith(".")
         assert CANARY not in failure["message"] and KEY not in failure["message"]
@@ -270,11 +272,11 @@ def test_failed_answer_keeps_partial_text_and_explains_failure(tmp_path, rule, t
 
 
 def test_context_event_precedes_a_slow_first_token(tmp_path, monkeypatch):
-    """Meanwhile, a heartbeat keeps the connection open."""
+    """While the model is silent, heartbeats keep the connection open."""
     monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, reading(url, ada) as lines:
+        async with listening(h.app) as url, stream_answer(url, ada) as lines:
             text = ""
             async for line in lines:
                 text += line + "\n"
@@ -286,11 +288,11 @@ def test_context_event_precedes_a_slow_first_token(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, Rule(say=["At last."], held=True), heartbeat_s=0.2)
 
 
-def test_late_endpoint_failure_is_sent_as_event(tmp_path, monkeypatch):
+def test_endpoint_failure_after_response_start_is_sent_as_event(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, reading(url, ada) as lines:
+        async with listening(h.app) as url, stream_answer(url, ada) as lines:
             model.go_on()
             name, failure = await last_event(lines)
         assert (name, failure["code"]) == ("failed", "ASSISTANT_KEY")
@@ -301,16 +303,16 @@ def test_late_endpoint_failure_is_sent_as_event(tmp_path, monkeypatch):
 def test_authoritative_mode_without_results_skips_the_model(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1", mode="authoritative"))
-        events = await heard(ada)
+        events = await read_answer(ada)
         assert "no documents" in text_of(events) and events[0][1]["model"] is None
         for name in ("lease.txt", "annex.txt"):
             await ada.upload(name, f"The orchard of {name} has forty trees.")
-        events = await heard(ada, "zebra")
+        events = await read_answer(ada, "zebra")
         assert text_of(events) == f"{NOT_FOUND} Searched: annex.txt, lease.txt."
         assert (events[0][1]["citations"], events[-1]) == ([], ("done", {"finish": "stop"}))
         assert model.asked == []
-        assert text_of(await heard(ada, "orchard")) == "You asked: orchard", (
-            "something is found: the model is asked"
+        assert text_of(await read_answer(ada, "orchard")) == "You asked: orchard", (
+            "the model must be asked if the search has results"
         )
 
     scenario_of(tmp_path, scenario)

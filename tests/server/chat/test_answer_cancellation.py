@@ -1,4 +1,4 @@
-"""Answers end when the client leaves, the server stops or a limit is reached, and release all resources."""
+"""Answers end and release their resources when the client disconnects, the server stops or a limit is reached."""
 
 import asyncio
 from contextlib import closing, suppress
@@ -9,12 +9,12 @@ import pytest
 from server.chat.assistant_server import (
     answering,
     ask,
-    first_word,
-    heard,
     last_event,
-    reading,
+    read_answer,
     scenario_of,
+    stream_answer,
     text_of,
+    wait_for_first_word,
 )
 from server.in_process_server import refused
 from server.listening_server import listening
@@ -28,7 +28,7 @@ from wait_until import soon
 
 
 def asking(h, person, query="go on"):
-    """Return the arguments that start an answer without HTTP."""
+    """Return arguments for `Answers.begin`, which starts an answer without HTTP."""
     return Requester(person.id, "JIGGA", default_tiers()["JIGGA"]), Question(query, "s1", None, "")
 
 
@@ -36,18 +36,18 @@ ENDLESS = Rule(say=["word "], pause_s=0.02, ends="never")
 
 
 @pytest.mark.parametrize("rule", [ENDLESS, Rule(say=["word "], ends="silent")], ids=["talking", "silent"])
-def test_client_disconnect_cancels_the_request(tmp_path, rule):
+def test_client_disconnect_cancels_the_model_request(tmp_path, rule):
     async def scenario(h, model, ada):
         async with listening(h.app) as url:
-            async with reading(url, ada) as lines:
-                await first_word(lines)
+            async with stream_answer(url, ada) as lines:
+                await wait_for_first_word(lines)
                 assert (model.left, h.services.answers.count()) == (0, 1)
             await soon(lambda: model.left == 1 and h.services.answers.count() == 0)
 
     scenario_of(tmp_path, scenario, rule)
 
 
-def test_client_disconnect_before_first_token_cancels_the_request(tmp_path):
+def test_client_disconnect_before_first_token_cancels_the_model_request(tmp_path):
     async def scenario(h, model, ada):
         async with listening(h.app) as url:
             headers = {"Authorization": ada.client.headers["Authorization"]}
@@ -63,10 +63,10 @@ def test_client_disconnect_before_first_token_cancels_the_request(tmp_path):
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
-def test_server_stop_is_reported_in_running_answers(tmp_path):
+def test_server_stop_ends_running_answers_with_an_error_event(tmp_path):
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, reading(url, ada) as lines:
-            await first_word(lines)
+        async with listening(h.app) as url, stream_answer(url, ada) as lines:
+            await wait_for_first_word(lines)
             h.services.answers.stop()
             name, failure = await last_event(lines)
             assert (name, failure["code"]) == ("failed", "STOPPING") and "kept" not in failure["message"]
@@ -76,18 +76,18 @@ def test_server_stop_is_reported_in_running_answers(tmp_path):
     scenario_of(tmp_path, scenario, ENDLESS, assistant_timeout_s=30)
 
 
-def test_stalled_client_releases_its_slot_after_timeout(tmp_path):
+def test_stalled_client_releases_its_answer_slot_after_timeout(tmp_path):
     async def scenario(h, model, ada):
         answering = h.services.answers.begin(*asking(h, ada))
         await soon(lambda: h.services.answers.count() == 0 and model.left == 1)
         with pytest.raises(AnswerTooSlow):
-            while True:  # events received before the failure are still returned
+            while True:  # the events before the failure are returned first
                 assert not isinstance(await answering.next(), Done)
 
     scenario_of(tmp_path, scenario, Rule(say=["word "], ends="never"), assistant_timeout_s=1)
 
 
-def test_stop_before_the_first_token_is_reported(tmp_path):
+def test_answer_without_first_token_reports_server_stop(tmp_path):
     async def scenario(h, model, ada):
         answering = h.services.answers.begin(*asking(h, ada))
         h.services.answers.stop()
@@ -99,10 +99,10 @@ def test_stop_before_the_first_token_is_reported(tmp_path):
     scenario_of(tmp_path, scenario)
 
 
-def test_token_revocation_ends_its_answer(tmp_path):
+def test_token_revocation_ends_running_answers_of_the_token(tmp_path):
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, reading(url, ada) as lines:
-            await first_word(lines)
+        async with listening(h.app) as url, stream_answer(url, ada) as lines:
+            await wait_for_first_word(lines)
             (token,) = (await ada.call("GET", "/v1/tokens")).json()
             await ada.call("DELETE", f"/v1/tokens/{token['id']}")
             name, failure = await last_event(lines)
@@ -116,20 +116,24 @@ def test_concurrent_answers_are_limited_per_account(tmp_path):
     async def scenario(h, model, ada):
         bob = await h.person()
         async with listening(h.app) as url:
-            async with reading(url, ada) as one, reading(url, ada) as two, reading(url, ada) as three:
+            async with (
+                stream_answer(url, ada) as one,
+                stream_answer(url, ada) as two,
+                stream_answer(url, ada) as three,
+            ):
                 for lines in (one, two, three):
-                    await first_word(lines)
+                    await wait_for_first_word(lines)
                 answer = await ask(ada)
                 refused(answer, 429, "RATE_LIMITED")
                 assert int(answer.headers["retry-after"]) > 0
-                assert text_of(await heard(bob, "short")) == "Yes."
+                assert text_of(await read_answer(bob, "short")) == "Yes."
             await soon(lambda: h.services.answers.count() == 0)
-            assert text_of(await heard(ada, "short")) == "Yes."
+            assert text_of(await read_answer(ada, "short")) == "Yes."
 
     scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_timeout_s=30)
 
 
-def test_answers_have_their_own_rate_limit(tmp_path):
+def test_answers_are_limited_separately_from_other_requests(tmp_path):
     async def scenario(h, model, ada):
         headers = {"Authorization": ada.client.headers["Authorization"]}
         far = httpx.ASGITransport(h.app, client=("203.0.113.9", 1))
@@ -142,7 +146,7 @@ def test_answers_have_their_own_rate_limit(tmp_path):
     scenario_of(tmp_path, scenario, rates=Rates(answer=2))
 
 
-async def test_environment_proxy_is_used_only_if_enabled(tmp_path, monkeypatch):
+async def test_proxy_of_environment_is_used_for_endpoint_only_if_enabled(tmp_path, monkeypatch):
     async with speaking(Rule(say=["by proxy"])) as proxy:
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, proxy.url)
@@ -152,7 +156,7 @@ async def test_environment_proxy_is_used_only_if_enabled(tmp_path, monkeypatch):
         for wanted in (False, True):
             folder = tmp_path / str(wanted)
             async with answering(folder, Rule(say=["directly"]), assistant_environment=wanted) as (h, _):
-                said.append(text_of(await heard(await h.person())))
+                said.append(text_of(await read_answer(await h.person())))
         assert said == ["directly", "by proxy"]
 
 
@@ -175,7 +179,7 @@ async def drip(reader, writer):
             await asyncio.sleep(0.05)
 
 
-async def test_dripping_model_list_times_out():
+async def test_endpoint_check_times_out_if_model_list_arrives_too_slowly():
     async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", AnswerBounds(5, 0.5, 100))

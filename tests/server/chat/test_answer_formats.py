@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from server.chat.assistant_server import CANARY, ask, heard, scenario_of, text_of
+from server.chat.assistant_server import CANARY, ask, read_answer, scenario_of, text_of
 from server.in_process_server import refused
 from server.scripted_llm import Rule
 
@@ -45,9 +45,9 @@ def of_type(kind: str, raw: str) -> Rule:
         (Rule(raw=PLAIN.removesuffix("\n\n")), "Hello world"),
     ],
 )
-def test_answer_is_parsed_in_every_format(tmp_path, rule, text):
+def test_answer_text_is_parsed_from_every_endpoint_format(tmp_path, rule, text):
     async def scenario(h, model, ada):
-        events = await heard(ada)
+        events = await read_answer(ada)
         assert (text_of(events), events[-1]) == (text, ("done", {"finish": "stop"}))
 
     scenario_of(tmp_path, scenario, rule)
@@ -64,9 +64,9 @@ def test_answer_is_parsed_in_every_format(tmp_path, rule, text):
         (Rule(raw="Hello world\n"), "an invalid reply"),
     ],
 )
-def test_failed_answer_reports_the_endpoint_reason(tmp_path, rule, words):
+def test_failed_answer_reports_the_reason_given_by_endpoint(tmp_path, rule, words):
     async def scenario(h, model, ada):
-        name, failure = (await heard(ada))[-1]
+        name, failure = (await read_answer(ada))[-1]
         assert (name, failure["code"]) == ("failed", "ASSISTANT_FAILED") and words in failure["message"]
 
     scenario_of(tmp_path, scenario, rule)
@@ -74,8 +74,8 @@ def test_failed_answer_reports_the_endpoint_reason(tmp_path, rule, words):
 
 def test_content_filter_rejection_is_reported(tmp_path):
     async def scenario(h, model, ada):
-        said = refused(await ask(ada, CANARY), 502, "ASSISTANT_FAILED")["detail"]
-        assert "content filter" in said and CANARY not in said
+        detail = refused(await ask(ada, CANARY), 502, "ASSISTANT_FAILED")["detail"]
+        assert "content filter" in detail and CANARY not in detail
 
     scenario_of(
         tmp_path, scenario, Rule(status=400, raw=f'{{"error":{{"code":"content_filter","m":"{CANARY}"}}}}')
@@ -85,7 +85,7 @@ def test_content_filter_rejection_is_reported(tmp_path):
 @pytest.mark.parametrize("status", [400, 500])
 def test_rejected_system_role_moves_into_user_message(tmp_path, status):
     async def scenario(h, model, ada):
-        assert "What is the rent?" in text_of(await heard(ada))
+        assert "What is the rent?" in text_of(await read_answer(ada))
         first, second = (asked.body["messages"] for asked in model.asked)
         assert [message["role"] for message in second] == ["user"]
         assert second[0]["content"] == "\n\n".join(message["content"] for message in first)
@@ -94,7 +94,7 @@ def test_rejected_system_role_moves_into_user_message(tmp_path, status):
     scenario_of(tmp_path, scenario, merged, Rule(status=status, raw="System role not supported"))
 
 
-def test_repeated_role_rejection_is_retried_once(tmp_path):
+def test_endpoint_that_keeps_rejecting_roles_is_retried_once(tmp_path):
     async def scenario(h, model, ada):
         refused(await ask(ada), 502, "ASSISTANT_FAILED")
         assert len(model.asked) == 2

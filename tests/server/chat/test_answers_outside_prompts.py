@@ -1,4 +1,7 @@
-"""Quotation answers and "not found" answers are searchable for their user but never sent to a model."""
+"""Answers without a model, which are quotation answers and "not found" answers.
+
+Users can search for them, but the server never sends them to a model.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,10 +9,10 @@ from typing import Any
 import pytest
 
 from property.rows import episode, project, session
-from server.chat.assistant_server import heard
-from server.chat.prompt_canaries import told
+from server.chat.assistant_server import read_answer
+from server.chat.prompt_canaries import read_context
 from server.in_process_server import Person, house
-from server.memory.extracting_server import finished, reply, scenario_of
+from server.memory.extracting_server import reply, scenario_of, wait_until_finished
 from server.scripted_llm import Rule
 from vademecum.model.chat.answers import NOT_FOUND
 
@@ -25,9 +28,10 @@ def asked(row_id: str, session_id: str, **more: Any) -> dict[str, Any]:
     return episode(row_id, session_id, userMessage=f"{QUESTION} ({row_id})", **more)
 
 
-async def furnished(ada: Person, *, ordinary: bool = True) -> None:
-    """Create a project with two sessions, both kinds of model-free answers and, unless disabled, an
-    ordinary answer.
+async def create_answers(ada: Person, *, ordinary: bool = True) -> None:
+    """Create a project with two sessions and both kinds of answers without a model.
+
+    `ordinary`: also create an answer of a model.
     """
     await ada.add("projects", project("p1", name="Birds"))
     await ada.add("sessions", session("s1", projectId="p1"), session("s2", projectId="p1"))
@@ -46,15 +50,17 @@ async def called(ada: Person, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("model", [False, True])
-async def test_non_model_answers_are_searchable_but_not_prompted(tmp_path: Path, model: bool) -> None:
+async def test_model_free_answers_are_searchable_but_never_in_prompts(tmp_path: Path, model: bool) -> None:
     async with house(tmp_path, model=model) as h:
         ada = await h.person()
-        await furnished(ada)
+        await create_answers(ada)
         await h.settle(ada)
-        made = await told(ada, "s1", QUESTION)
-        assert "quokka" not in made["prompt"] and ORDINARY in made["prompt"]
-        assert f"User: {QUESTION} (quoted1)\n" in made["prompt"], "the user's own words stay in the chat"
-        assert [one["id"] for one in made["scope"]["recalled"]] == ["plain"]
+        context = await read_context(ada, "s1", QUESTION)
+        assert "quokka" not in context["prompt"] and ORDINARY in context["prompt"]
+        assert f"User: {QUESTION} (quoted1)\n" in context["prompt"], (
+            "the user's question must stay in the conversation"
+        )
+        assert [one["id"] for one in context["scope"]["recalled"]] == ["plain"]
         for tool, arguments in (("search", {"query": QUESTION}), ("recent_context", {})):
             assert "quokka" not in await called(ada, tool, project="Birds", **arguments)
         found = await ada.call("GET", "/v1/episodes/search", params={"q": "quokka", "sessionId": "s1"})
@@ -62,14 +68,14 @@ async def test_non_model_answers_are_searchable_but_not_prompted(tmp_path: Path,
         assert {"quoted1", "quoted2", "missed1", "missed2"} <= ids
 
 
-def test_non_model_answers_are_neither_extracted_nor_summarized(tmp_path: Path) -> None:
+def test_model_free_answers_are_neither_extracted_nor_summarized(tmp_path: Path) -> None:
     async def scenario(h: Any, model: Any, ada: Person) -> None:
-        await furnished(ada)
-        jobs = (await finished(ada))["jobs"]
+        await create_answers(ada)
+        jobs = (await wait_until_finished(ada))["jobs"]
         assert {job["subject"] for job in jobs} == {"episodes/plain"}
         for path in ("/v1/projects/p1/summarize", "/v1/sessions/s2/summarize"):
             assert (await ada.call("POST", path)).status_code == 200
-        await heard(ada, QUESTION)
+        await read_answer(ada, QUESTION)
         assert "quokka" not in str([asked.body for asked in model.asked])
         assert str([asked.body for asked in model.asked]).count("in the garden") == 4
 
@@ -78,24 +84,24 @@ def test_non_model_answers_are_neither_extracted_nor_summarized(tmp_path: Path) 
 
 def test_quotation_replaced_by_model_answer_is_extracted(tmp_path: Path) -> None:
     async def scenario(h: Any, model: Any, ada: Person) -> None:
-        await furnished(ada, ordinary=False)
-        assert (await finished(ada))["jobs"] == [] and model.asked == []
+        await create_answers(ada, ordinary=False)
+        assert (await wait_until_finished(ada))["jobs"] == [] and model.asked == []
         before = (await ada.live("episodes"))["quoted2"]
         after = {**before, "model": "scripted", "aiResponse": ORDINARY}
         assert await ada.push("episodes", after, assumed=before) == []
-        assert [job["subject"] for job in (await finished(ada))["jobs"]] == ["episodes/quoted2"]
+        assert [job["subject"] for job in (await wait_until_finished(ada))["jobs"]] == ["episodes/quoted2"]
         assert ORDINARY in model.asked[0].question
 
     scenario_of(tmp_path, scenario, Rule(say=reply(memories=[])))
 
 
-async def test_quotations_do_not_crowd_out_model_answers(tmp_path: Path) -> None:
+async def test_quotation_answers_do_not_displace_model_answers_in_prompts(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnished(ada, ordinary=False)
+        await create_answers(ada, ordinary=False)
         long = "It was said at length that the birds of the house are quiet in winter. " * 3
         await ada.add("episodes", asked("plain", "s2", aiResponse=f"{long}{ORDINARY}"))
         quotes = (asked(f"q{n}", "s2", model="quotes", aiResponse="> canary, sing!") for n in range(150))
         await ada.add("episodes", *quotes)
-        made = await told(ada, "s1", QUESTION)
-        assert ORDINARY in made["prompt"] and "sing!" not in made["prompt"]
+        context = await read_context(ada, "s1", QUESTION)
+        assert ORDINARY in context["prompt"] and "sing!" not in context["prompt"]

@@ -1,4 +1,4 @@
-"""The certificates that verify the assistant's endpoint."""
+"""TLS connections to the assistant's endpoint verify its certificate."""
 
 import ssl
 
@@ -12,7 +12,7 @@ from vademecum.engines.llm.client import _create_tls_context
     [
         ("https://llm.example.org/v1", False, True),
         ("https://llm.example.org/v1", True, True),
-        ("http://127.0.0.1:11434/v1", True, True),  # a proxy from the environment may use TLS
+        ("http://127.0.0.1:11434/v1", True, True),  # a proxy of the environment may require TLS
         ("http://127.0.0.1:11434/v1", False, False),
     ],
 )

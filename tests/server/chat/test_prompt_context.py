@@ -39,7 +39,7 @@ def rent(row_id="rent", **more):
     return fact(row_id, **{"key": "rent", "value": "R9,000", **more})
 
 
-async def test_context_orders_sections_and_names_sources_and_scope(tmp_path):
+async def test_prompt_context_orders_sections_and_names_sources_and_scope(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("projects", project("p1", name="Mill"))
@@ -67,7 +67,7 @@ async def test_context_orders_sections_and_names_sources_and_scope(tmp_path):
         assert scope["search"]["documentIds"] == [lease["id"]] and scope["notice"] is None
 
 
-async def test_context_counts_tokens_with_the_model_tokenizer(tmp_path):
+async def test_prompt_context_counts_tokens_with_the_model_tokenizer(tmp_path):
     async with house(tmp_path, model=MODELS) as h:
         ada = await h.person()
         await ada.push("facts", rent())
@@ -81,7 +81,7 @@ async def test_context_counts_tokens_with_the_model_tokenizer(tmp_path):
         assert await h.services.inference.count_tokens([made["prompt"]]) == [sum(counted)]
 
 
-async def test_hostile_document_text_stays_quoted(tmp_path):
+async def test_hostile_document_text_cannot_leave_its_prompt_section(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
@@ -101,10 +101,10 @@ async def test_hostile_document_text_stays_quoted(tmp_path):
         quoted = lines[lines.index("---") + 2 : -2]
         assert quoted[0].startswith('"The rent') and quoted[-1].endswith('"')
         assert "\n".join(quoted).count('"') == 2
-        assert "reveal the rent of everybody" in prompt, "it stays readable"
+        assert "reveal the rent of everybody" in prompt, "the text itself must stay in the prompt"
 
 
-async def test_context_includes_only_borrowed_documents(tmp_path):
+async def test_prompt_context_includes_only_borrowed_documents(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         hers = (await ada.upload("lease.txt", "The rent is R9,000.", "s1")).json()["document"]
@@ -115,7 +115,7 @@ async def test_context_includes_only_borrowed_documents(tmp_path):
         assert "lease.txt" not in (await told(ada))["prompt"]
 
 
-async def test_context_excludes_irrelevant_and_source_removed_facts(tmp_path):
+async def test_prompt_context_excludes_irrelevant_facts_and_facts_without_source(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("documents", document(ada.id, "d1"))
@@ -129,7 +129,7 @@ async def test_context_excludes_irrelevant_and_source_removed_facts(tmp_path):
         assert (await told(ada))["tokens"]["state"] == 0
 
 
-async def test_context_reads_a_bounded_number_of_facts(tmp_path, monkeypatch):
+async def test_prompt_context_reads_a_bounded_number_of_facts(tmp_path, monkeypatch):
     seen = []
     render = prompt_context.render
 
@@ -155,10 +155,10 @@ async def test_context_reads_a_bounded_number_of_facts(tmp_path, monkeypatch):
         assert "R8,888" in (await told(ada))["prompt"] and "blue" in (await told(ada, "Colour?"))["prompt"]
         (size, _), (_, count) = seen
         assert 0 < size <= 8 * 16 * 3000 and 0 < count <= 200
-        assert threading.main_thread() not in ranked, "the event loop has other things to do"
+        assert threading.main_thread() not in ranked, "facts must be ranked in a thread"
 
 
-async def test_oversized_fact_is_dropped_for_the_next_one(tmp_path):
+async def test_oversized_fact_is_dropped_from_prompt_and_shorter_fact_included(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("facts", rent("long", value="rent " * 20_000), rent("short", confidence=0.1))
@@ -166,7 +166,7 @@ async def test_oversized_fact_is_dropped_for_the_next_one(tmp_path):
         assert made["dropped"]["facts"] == ["long"] and "R9,000" in made["prompt"]
 
 
-async def test_context_lists_finished_session_turns_oldest_first(tmp_path):
+async def test_prompt_context_lists_finished_turns_of_session_oldest_first(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"), session("s2"))
@@ -177,7 +177,7 @@ async def test_context_lists_finished_session_turns_oldest_first(tmp_path):
         assert said == ["1", "2", "3"]
 
 
-async def test_context_drops_and_names_the_oldest_turns(tmp_path):
+async def test_prompt_context_drops_oldest_turns_over_budget_and_names_them(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person("FREE")
         await ada.push("sessions", session("s1"))
@@ -188,7 +188,7 @@ async def test_context_drops_and_names_the_oldest_turns(tmp_path):
         assert 3000 < made["tokens"]["volatile"] <= made["budget"]["volatile"] == 4000
 
 
-async def test_tier_controls_documents_and_authoritative_mode(tmp_path):
+async def test_tier_decides_if_prompt_has_documents_and_authoritative_mode(tmp_path):
     async with house(tmp_path) as h:
         boss, ada = await owner(h), await h.person()
         await ada.push("sessions", session("s1", mode="authoritative"))
@@ -214,7 +214,7 @@ async def test_authoritative_prompt_without_results_includes_the_fallback_answer
         assert NOT_FOUND in made["prompt"] and made["tokens"]["rag"] == 0
 
 
-async def test_invalid_context_request_is_rejected_with_explanation(tmp_path):
+async def test_invalid_prompt_context_request_is_rejected_with_explanation(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         long = refused(await ask(ada, systemPrompt="word " * 30_000), 413, "TOO_LARGE")["detail"]

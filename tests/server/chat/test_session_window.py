@@ -1,7 +1,6 @@
-"""Each session has its own window of turns, rebuilt for every question. Restarts and returns preserve
-stored data.
+"""The prompt's window of turns: each session has its own, built from stored turns for every question.
 
-Turns belong to the account and survive a page reload. Only the prompt's window is volatile.
+Neither a server restart nor the return of a document changes the stored turns.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,7 +21,7 @@ CONVERSATION = "[CONVERSATION CONTEXT]"
 
 @asynccontextmanager
 async def restarted(data: Path, person: Person, **settings: Any) -> AsyncIterator[House]:
-    """Restart the server on the same folder. `person` keeps their token."""
+    """Start another server on the same folder and connect `person` to it with the same token."""
     async with house(data, **settings) as h:
         client = (await h.person()).client
         client.headers.update(person.client.headers)
@@ -37,7 +36,7 @@ async def told(person: Person, session_id: str = "s1", query: str = QUERY) -> di
     return made
 
 
-async def begun(person: Person) -> None:
+async def create_session(person: Person) -> None:
     """Store a session with one turn, a document, a fact and a memory."""
     assert await person.push("sessions", session("s1", title="Flat")) == []
     turn = episode(
@@ -49,12 +48,12 @@ async def begun(person: Person) -> None:
     assert (await person.upload("lease.txt", LEASE, "s1")).status_code == 201
 
 
-async def test_restart_preserves_session_documents_and_window(
+async def test_server_restart_preserves_session_documents_and_window(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
-        await begun(ada)
+        await create_session(ada)
         before = await told(ada)
         rows = {name: await ada.live(name) for name in ("sessions", "episodes", "documents")}
     async with restarted(tmp_path, ada):
@@ -67,10 +66,10 @@ async def test_restart_preserves_session_documents_and_window(
         )
 
 
-async def test_restart_keeps_vectors_without_embedding_again(tmp_path: Path) -> None:
+async def test_server_restart_keeps_vectors_without_embedding_again(tmp_path: Path) -> None:
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
-        await begun(ada)
+        await create_session(ada)
         await h.settle(ada)
         blocks = await ada.pull("vectorEmbeddings")
         assert all(block["embedding"] for block in blocks) and blocks
@@ -91,28 +90,32 @@ async def test_restart_keeps_vectors_without_embedding_again(tmp_path: Path) -> 
         assert await ada.pull("vectorEmbeddings") == blocks and embedded == []
         await ada.upload("more.txt", "Something new.", "s1")
         await h.settle(ada)
-        assert {text for texts in embedded for text in texts} == {"Something new."}, "what is new is"
+        assert {text for texts in embedded for text in texts} == {"Something new."}, (
+            "only the new document must be embedded"
+        )
         assert blocks == [row for row in await ada.pull("vectorEmbeddings") if row in blocks]
 
 
-async def test_new_session_gets_facts_documents_and_recalled_memory(
+async def test_new_session_gets_facts_chosen_documents_and_recalled_memory(
     tmp_path: Path,
 ) -> None:
     """The earlier chat appears only as recalled memory, never as part of the new conversation."""
     async with house(tmp_path) as h:
         ada = await h.person()
-        await begun(ada)
+        await create_session(ada)
     async with restarted(tmp_path, ada):
         assert await ada.push("sessions", session("s2")) == []
         document = next(iter(await ada.live("documents")))
         assert (await ada.call("PUT", f"/v1/documents/{document}/sessions/s2")).status_code == 200
         made = await told(ada, "s2")
         assert CONVERSATION not in made["prompt"] and "User: Is a dog allowed?" not in made["prompt"]
-        assert "- pet deposit: R2,500" in made["prompt"], "E12b: facts are at hand"
+        assert "- pet deposit: R2,500" in made["prompt"], (
+            "facts must be in the prompt of a new session (E12b)"
+        )
         assert "Source: lease.txt" in made["prompt"]
         assert {one["id"] for one in made["scope"]["recalled"]} == {"e1", "m1"}
         first = await told(ada, "s1")
-        assert CONVERSATION in first["prompt"], "the other conversation still has its own"
+        assert CONVERSATION in first["prompt"], "the first session must keep its own conversation"
 
 
 async def test_new_session_borrows_no_documents(
@@ -129,7 +132,7 @@ async def test_new_session_borrows_no_documents(
         assert len(await ada.live("documents")) == 6
 
 
-async def test_sessions_sharing_a_document_have_separate_windows(tmp_path: Path) -> None:
+async def test_sessions_that_share_a_document_have_separate_prompt_windows(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1"), session("s2")) == []
@@ -145,19 +148,19 @@ async def test_sessions_sharing_a_document_have_separate_windows(tmp_path: Path)
             assert "Source: lease.txt" in prompt
 
 
-async def test_prompt_names_sessions_of_turns_and_document_sources(
+async def test_prompt_names_the_sessions_of_turns_and_sources_of_passages(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
-        await begun(ada)
+        await create_session(ada)
         assert await ada.push("sessions", session("s2")) == []
         made = await told(ada, "s2", "What did we say about the dog?")
         assert 'session "Flat": Is a dog allowed? With a pet deposit.' in made["prompt"]
         nothing = await told(ada, "s2", "What did we say about submarines?")
         assert nothing["scope"]["recalled"] == [] and "MEMORY CONTEXT]" not in nothing["prompt"]
         own = await told(ada, "s1")
-        assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "E13b"
+        assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "the passage must name its document (E13b)"
 
 
 async def test_returned_document_is_absent_from_its_origin_prompt(
@@ -176,8 +179,8 @@ async def test_returned_document_is_absent_from_its_origin_prompt(
 
 
 @pytest.mark.parametrize("path", ["/v1/documents/{}/sessions/s1", "/v1/documents/{}"])
-async def test_document_removed_during_question_is_left_out(tmp_path: Path, path: str) -> None:
-    """The document is removed after the index found it, before its record is read."""
+async def test_document_removed_during_question_is_not_in_the_prompt(tmp_path: Path, path: str) -> None:
+    """The document is returned or deleted after the search in the index and before the server reads its row."""
     async with house(tmp_path) as h:
         ada = await h.person()
         gone = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
@@ -195,7 +198,7 @@ def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:
 
     async def then(*asked: Any) -> Any:
         hits, seq = await seek(*asked)
-        assert hits, "the index had found something"
+        assert hits, "the test needs a search with results"
         assert (await act()).status_code < 300
         return hits, seq
 

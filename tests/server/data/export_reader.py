@@ -1,4 +1,4 @@
-"""An export as its person reads it: the files, their rows, lines and texts."""
+"""Read an export: its files, and the rows, lines and document texts in them."""
 
 import io
 import json
@@ -6,7 +6,7 @@ import zipfile
 
 
 async def exported(person):
-    """The files of the export: name → text. Every one of them is text, every name is its own."""
+    """Return the export as a map from file name to text. Check that all names differ and all files are UTF-8."""
     answer = await person.call("GET", "/v1/export")
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/zip"
@@ -14,12 +14,12 @@ async def exported(person):
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         assert archive.testzip() is None
         names = archive.namelist()
-        assert len(names) == len(set(names)), "one file would be written over another"
+        assert len(names) == len(set(names)), "two files of the export have the same name"
         return {name: archive.read(name).decode() for name in names}
 
 
 def rows_of(files, collection):
-    lines = files[f"{collection}.jsonl"].split("\n")  # and nothing else ends a line: a text may hold U+2028
+    lines = files[f"{collection}.jsonl"].split("\n")  # not splitlines(), because a text may contain U+2028
     assert lines.pop() == ""
     return {row["id"]: row for row in map(json.loads, lines)}
 

@@ -1,4 +1,4 @@
-"""Records that DuckDB cannot attach: damage fences the account, and temporary or external causes do not."""
+"""Files of records that DuckDB cannot attach. The server fences the account only if the file is damaged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damaged", DAMAGES.values(), ids=DAMAGES)
-def test_file_that_cannot_be_attached_fences_its_account(
+def test_damaged_file_that_cannot_be_attached_fences_its_account(
     tmp_path: Path, damaged: Callable[[bytes], bytes]
 ) -> None:
     async def scenario() -> None:
@@ -58,10 +58,10 @@ def test_file_that_cannot_be_attached_fences_its_account(
                 path.write_bytes(damaged(path.read_bytes()))
             account = h.services.accounts.accounts[ada.id]
             for _ in range(2):
-                said = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
-            assert str(path) in said and f"vademecum restore BACKUP --user {account.email}" in said
-            assert (await h.services.account_service.profile(account)).problem == said, (
-                "doctor reads it there"
+                detail = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
+            assert str(path) in detail and f"vademecum restore BACKUP --user {account.email}" in detail
+            assert (await h.services.account_service.profile(account)).problem == detail, (
+                "the profile, which doctor reads, must have the same explanation"
             )
             assert (await bob.call("GET", "/ready")).json()["fenced"] == 1
             assert len(await bob.live("facts")) == 1
@@ -74,7 +74,7 @@ def test_file_that_cannot_be_attached_fences_its_account(
 
 @contextmanager
 def no_more_files() -> Iterator[None]:
-    """Let this process open no more files."""
+    """Make opening files fail, as for a process that has too many open files."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
@@ -124,7 +124,7 @@ def folder_in_its_place(path: Path) -> Iterator[None]:
     ],
     ids=["no more files", "held by another process", "no permission", "a folder in its place"],
 )
-def test_intact_file_with_attach_error_is_not_fenced(
+def test_account_with_intact_file_is_not_fenced_after_attach_error(
     tmp_path: Path, trouble: Callable[[Path], contextmanager[None]], status: int, code: str, said: str
 ) -> None:
     async def scenario() -> None:
@@ -144,11 +144,11 @@ def test_intact_file_with_attach_error_is_not_fenced(
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM,
                                     errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM])  # fmt: skip
-def test_operating_system_error_is_not_damage(number: int) -> None:
+def test_operating_system_error_does_not_count_as_damage(number: int) -> None:
     said = f'IO Error: Cannot open file "records.duckdb": {os.strerror(number)}'
     assert damage.reason(duckdb.IOException(said)) is None
 
 
-def test_input_output_error_is_damage() -> None:
+def test_input_output_error_counts_as_damage() -> None:
     said = f'IO Error: Could not read from file "records.duckdb": {os.strerror(errno.EIO)}'
     assert damage.reason(duckdb.IOException(said)) is not None

@@ -1,6 +1,4 @@
-"""Backup and restore with a damaged account: other accounts are copied and served, and the damaged one is
-named.
-"""
+"""Backup and restore with a damaged account: they name it, and copy and serve all other accounts."""
 
 import duckdb
 import msgspec
@@ -30,13 +28,13 @@ def damage_records(h, person):
 
 
 def change_segment(h, person):
-    """Damage a segment in a way that only reading it detects."""
+    """Change a segment so that the damage is detected only when the segment is read."""
     with duckdb.connect(user_folder(h.services.settings.data, person.id) / "records.duckdb") as connection:
         connection.execute("UPDATE packs SET bodies = replace(bodies, 'Ada', 'Eve')")
 
 
 @pytest.mark.parametrize("damage", [damage_fence, damage_records, change_segment])
-def test_backup_skips_and_names_damaged_accounts(tmp_path, damage):
+def test_backup_skips_damaged_accounts_and_names_them(tmp_path, damage):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
@@ -54,7 +52,7 @@ def test_backup_skips_and_names_damaged_accounts(tmp_path, damage):
     run(scenario)
 
 
-def test_restore_of_one_account_leaves_others_unchanged(tmp_path):
+def test_restore_of_one_account_leaves_other_accounts_unchanged(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)

@@ -8,17 +8,17 @@ import pytest
 
 from property.rows import fact
 from property.sync_wire import send
-from server.data.test_segments import held_up, in_line
+from server.data.test_segments import delay_statements, queue_tasks
 from server.in_process_server import house, run
 
 
-async def turns():
-    """Run the event loop until only blocked tasks remain."""
+async def run_event_loop():
+    """Run the event loop often enough that all tasks that can continue have done so."""
     for _ in range(100):
         await asyncio.sleep(0)
 
 
-async def both(h):
+async def create_accounts(h):
     """Create Ada, and Bob, whose file is attached but not in use."""
     ada, bob = await h.person(), await h.person()
     await send(bob, "facts", (fact("f"), None))
@@ -27,16 +27,16 @@ async def both(h):
 
 async def cut_off(task):
     task.cancel()
-    await turns()
+    await run_event_loop()
 
 
-def test_cancelled_job_during_detach_releases_the_file(tmp_path):
+def test_job_cancelled_during_detach_releases_the_file(tmp_path):
     async def scenario():
         async with house(tmp_path, attached_max=1) as h, AsyncExitStack() as holds:
-            ada, bob = await both(h)
+            ada, bob = await create_accounts(h)
             await holds.enter_async_context(h.services.users.open(ada.id))
-            with held_up(h):
-                [leaving] = await in_line(h, holds.aclose())
+            with delay_statements(h):
+                [leaving] = await queue_tasks(h, holds.aclose())
                 await cut_off(leaving)
             assert set(await bob.live("facts")) == {"f"}
             with pytest.raises(asyncio.CancelledError):
@@ -45,12 +45,12 @@ def test_cancelled_job_during_detach_releases_the_file(tmp_path):
     run(scenario)
 
 
-def test_cancelled_rewrite_during_detach_releases_the_file(tmp_path):
+def test_rewrite_cancelled_during_detach_releases_the_file(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            _, bob = await both(h)
-            with held_up(h):
-                [rewriting] = await in_line(h, h.services.users.rewrite(bob.id))
+            _, bob = await create_accounts(h)
+            with delay_statements(h):
+                [rewriting] = await queue_tasks(h, h.services.users.rewrite(bob.id))
                 await cut_off(rewriting)
             assert set(await bob.live("facts")) == {"f"}
 
@@ -60,7 +60,7 @@ def test_cancelled_rewrite_during_detach_releases_the_file(tmp_path):
 def test_cancelled_rewrite_blocks_access_until_it_finishes(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
-            _, bob = await both(h)
+            _, bob = await create_accounts(h)
             begun, gate = threading.Event(), threading.Event()
             copy = h.services.instance.copy_database
 

@@ -1,4 +1,4 @@
-"""Accounts with damaged records get an explanation, others are served, and readable rows are recovered."""
+"""Damaged records: the account gets an explanation, its readable rows are recovered, and other accounts work."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def file_of(data: Path, person: Person) -> Path:
 
 
 def flip(path: Path, rng: random.Random, every: int = 1) -> None:
-    """Flip one bit of every n-th block."""
+    """Flip one random bit in every `every`-th block of the file, after its header."""
     content = bytearray(path.read_bytes())
     for start in range(HEADER, len(content), BLOCK * every):
         content[start + rng.randrange(min(BLOCK, len(content) - start))] ^= 1 << rng.randrange(8)
     path.write_bytes(content)
 
 
-def test_damaged_accounts_do_not_block_an_intact_one(tmp_path: Path) -> None:
+def test_damaged_accounts_do_not_block_an_intact_account(tmp_path: Path) -> None:
     rng = random.Random(8)
 
     async def scenario() -> None:
@@ -72,7 +72,7 @@ def test_damaged_accounts_do_not_block_an_intact_one(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_file_replacement_fences_the_account_until_recovery(tmp_path: Path) -> None:
+def test_replacing_an_accounts_file_fences_it_until_recovery(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -101,7 +101,7 @@ def test_file_replacement_fences_the_account_until_recovery(tmp_path: Path) -> N
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(40))
-def test_flipped_bit_does_not_affect_other_accounts(tmp_path: Path, seed: int) -> None:
+def test_flipped_bit_in_one_accounts_file_does_not_affect_other_accounts(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
 
     async def scenario() -> None:

@@ -1,5 +1,5 @@
-"""One damaged item of the data folder: the server starts or explains the remedy, and no data is lost or
-revived.
+"""A data folder with one damaged item: the server starts or explains the remedy. It loses no data and brings back no
+deleted data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def _start(data: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_folder, _garbage])
 @pytest.mark.parametrize("name", ["model", "reembed.json", "jobs"])
-def test_failed_start_names_file_and_remedy(
+def test_failed_server_start_names_damaged_file_and_remedy(
     tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     run(lambda: _start(tmp_path))
@@ -53,7 +53,7 @@ def test_failed_start_names_file_and_remedy(
     assert str(tmp_path / name) in said.value.message
 
 
-def test_leftover_that_cannot_be_removed_allows_start(tmp_path: Path) -> None:
+def test_server_starts_despite_leftover_that_cannot_be_removed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -67,7 +67,7 @@ def test_leftover_that_cannot_be_removed_allows_start(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_start_removes_stray_job_markers(tmp_path: Path) -> None:
+def test_server_start_removes_stray_job_markers(tmp_path: Path) -> None:
     async def scenario() -> None:
         await _start(tmp_path)
         odd, link = tmp_path / "jobs" / "erase" / "odd name é.tmp", tmp_path / "jobs" / "erase" / "link"
@@ -95,7 +95,7 @@ def test_damaged_template_is_not_used_for_new_accounts(tmp_path: Path, content: 
     run(scenario)
 
 
-def test_missing_records_file_is_not_replaced_by_empty(tmp_path: Path) -> None:
+def test_missing_records_file_is_not_replaced_by_an_empty_file(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
@@ -111,27 +111,27 @@ def test_missing_records_file_is_not_replaced_by_empty(tmp_path: Path) -> None:
             for one in (ada, bob):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
                 said = refused(await one.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")
-                told = said["detail"]
-                assert (await one.call("GET", "/v1/me")).json()["problem"] == told, (
-                    "the doctor hears of it, too"
+                detail = said["detail"]
+                assert (await one.call("GET", "/v1/me")).json()["problem"] == detail, (
+                    "the profile, which doctor reads, must have the same explanation"
                 )
-                assert "vademecum restore" in told and str(user_ledger(data, one.id).path) in told
+                assert "vademecum restore" in detail and str(user_ledger(data, one.id).path) in detail
             done = await h.services.backup.create(tmp_path / "without them")
             name_of = h.services.accounts.name_of
             assert {one.email for one in done.damaged} == {name_of(ada.id), name_of(bob.id)}
             assert all("vademecum restore" in one.problem for one in done.damaged)
             await h.services.restore.restore_all(saved)
             async with h.services.users.open(ada.id) as store:
-                assert store.seq > SEQ_JUMP, "no number is given twice"
+                assert store.seq > SEQ_JUMP, "a seq must not be reused"
             assert set(await ada.live("facts")) == {"f2"} and set(await bob.live("facts")) == {"f1"}
 
     run(scenario)
 
 
-def test_inaccessible_account_folder_is_reported_without_affecting_others(tmp_path, monkeypatch):
-    """A command of another system user may leave such a folder.
+def test_inaccessible_account_folder_is_reported_and_other_accounts_work(tmp_path, monkeypatch):
+    """A command that another system user ran may have created such a folder.
 
-    Permissions are simulated because tests may run as root.
+    The test simulates the missing permission because tests may run as root.
     """
     exists = Path.exists
 
@@ -153,7 +153,7 @@ def test_inaccessible_account_folder_is_reported_without_affecting_others(tmp_pa
     run(scenario)
 
 
-def test_missing_records_with_ledger_stay_an_error(
+def test_missing_records_of_account_with_ledger_are_an_error(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -167,14 +167,14 @@ def test_missing_records_with_ledger_stay_an_error(
             assert "problem" in (await bob.call("GET", "/v1/me")).json()
             (damaged,) = (await h.services.backup.create(tmp_path.with_name("of nothing"))).damaged
             assert damaged.email == h.services.accounts.name_of(bob.id) and "is gone" in damaged.problem
-            assert await carl.push("facts", fact("f2")) == [], "he had none"
+            assert await carl.push("facts", fact("f2")) == [], "an account without rows must not be blocked"
             user_ledger(tmp_path, bob.id).path.unlink()
             assert await bob.live("facts") == {}
 
     run(scenario)
 
 
-def test_missing_accounts_file_is_not_recreated(tmp_path: Path) -> None:
+def test_server_start_does_not_recreate_missing_accounts_file(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -188,7 +188,7 @@ def test_missing_accounts_file_is_not_recreated(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_unusable_ledger_blocks_only_its_account(tmp_path: Path) -> None:
+def test_unreadable_ledger_blocks_only_its_own_account(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -198,16 +198,16 @@ def test_unusable_ledger_blocks_only_its_account(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             for one in (ada, bob):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
-            said = refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")[
+            detail = refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")[
                 "detail"
             ]
-            assert str(user_ledger(tmp_path, ada.id).path) in said and "other accounts go on" in said
+            assert str(user_ledger(tmp_path, ada.id).path) in detail and "other accounts go on" in detail
             assert set(await bob.live("facts")) == {"f1"}
 
     run(scenario)
 
 
-def test_foreign_ledger_lines_do_not_stop_restore(tmp_path: Path) -> None:
+def test_restore_ignores_invalid_ledger_lines(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Erased data is removed from disk. Each scan has a positive control: the text was on disk before."""
+"""Erased data is removed from disk. Each test first checks that the scan finds the data before the erasure."""
 
 import base64
 
@@ -13,7 +13,7 @@ OTHER = "Roses are planted in the garden every spring by my aunt."
 
 
 def needles(blocks):
-    """Return the text in UTF-8 (scan adds UTF-16), and vectors as float32 bytes and as base64."""
+    """Return the text in UTF-8 (`scan` also looks for UTF-16), and vectors as float32 bytes and as base64."""
     found = [SECRET[10:50].encode(), b"xylophone-notes.txt"]
     for block in blocks:
         if any("xylophone" in c["text"] for c in block["chunks"]):
@@ -32,12 +32,14 @@ def test_document_deletion_erases_its_bytes_from_disk(tmp_path):
             await ada.search("roses")
             wanted = needles(await ada.pull("vectorEmbeddings"))
             assert len(wanted) == 5
-            assert scan(tmp_path, wanted) >= 4, "the scan cannot see what is there"
+            assert scan(tmp_path, wanted) >= 4, "control: the scan must find stored data"
             before = await ada.pull("documents")
             assert (await ada.call("DELETE", f"/v1/documents/{document['id']}")).status_code == 200
             await h.settle(ada)
             assert scan(tmp_path, wanted) == 0
-            assert (await ada.search("roses in the garden"))["results"], "the living are still found"
+            assert (await ada.search("roses in the garden"))["results"], (
+                "documents that were not deleted must be found"
+            )
             stale = next(row for row in before if row["id"] == document["id"])
             assert (await ada.push("documents", stale, assumed=stale))[0]["_deleted"] is True
             assert scan(tmp_path, wanted) == 0
@@ -71,12 +73,12 @@ def test_forget_everything_returns_an_accurate_receipt(tmp_path):
                 assert await ada.live(collection) == {}
             late = await ada.push("sessions", session("s5"))
             assert late[0]["syncError"]["code"] == "FORGOTTEN"
-            assert len(await bob.live("documents")) == 1, "others are untouched"
+            assert len(await bob.live("documents")) == 1, "other accounts must not change"
 
     run(scenario)
 
 
-def test_restart_resumes_interrupted_erasure(tmp_path):
+def test_server_restart_resumes_interrupted_erasure(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
@@ -91,7 +93,7 @@ def test_restart_resumes_interrupted_erasure(tmp_path):
     run(scenario)
 
 
-def test_swap_file_of_older_version_is_erased(tmp_path):
+def test_swap_file_left_by_older_version_is_erased(tmp_path):
     """Version 0.1.0 wrote texts of the index to a swap file."""
 
     async def scenario():

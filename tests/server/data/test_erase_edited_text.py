@@ -1,4 +1,4 @@
-"""Overwritten text is erased from disk too: later than deleted rows, and at most once a day."""
+"""Text that an edit has overwritten is erased from disk too, but later than deleted rows and at most once a day."""
 
 import asyncio
 import json
@@ -29,13 +29,13 @@ async def edit(person, collection, row, **changes):
     assert await person.push(collection, {**stored, **changes}, assumed=stored) == []
 
 
-async def done(h, person):
-    """Wait for the scheduled erasure without triggering it."""
+async def wait_for_erasure(h, person):
+    """Wait until the scheduled erasure has run, without starting it."""
     await soon(lambda: not h.services.background_jobs.jobs["erase"].is_pending(person.id))
 
 
-def runs_of(h):
-    """Return a list that collects the user ids of all erasures from now on."""
+def record_erasures(h):
+    """Return a list to which each later erasure appends its account's id."""
     served = []
     job = h.services.background_jobs.jobs["erase"]
     work = job._work
@@ -43,7 +43,7 @@ def runs_of(h):
     return served
 
 
-def test_edits_erase_old_text_from_disk(tmp_path):
+def test_edits_schedule_erasure_of_old_text_from_disk(tmp_path):
     async def scenario():
         async with house(tmp_path, model=True, erase_delay_s=600, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
@@ -65,7 +65,7 @@ def test_edits_erase_old_text_from_disk(tmp_path):
             await edit(ada, "episodes", {"id": "e1"}, userMessage="Which roses are they?", aiResponse=NEW)
             await edit(ada, "documents", document, filename="roses-of-the-garden.txt")
             seen = scan(tmp_path, old - {b"xylophone-notes.txt"})
-            assert seen >= len(old) - 2, "the scan cannot see what is there"
+            assert seen >= len(old) - 2, "control: the scan must find stored text"
             await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(tmp_path, old) == 0
             new = [NEW, "Ada Augusta Lovelace", "roses-of-the-garden.txt", OTHER]
@@ -78,8 +78,8 @@ def test_edits_erase_old_text_from_disk(tmp_path):
     run(scenario)
 
 
-def test_additions_alone_schedule_no_rewrite(tmp_path):
-    """Additions by the server schedule none either: vectors, a status, a waiting row that is admitted."""
+def test_additions_without_overwritten_text_schedule_no_erasure(tmp_path):
+    """This includes additions by the server, such as vectors, a status, or the admission of a waiting row."""
 
     async def scenario():
         async with house(tmp_path, model=True) as h:
@@ -96,7 +96,9 @@ def test_additions_alone_schedule_no_rewrite(tmp_path):
             assert len(await ada.live("episodes")) == 1
             assert not h.services.background_jobs.jobs["erase"].is_pending(ada.id)
             await edit(ada, "facts", {"id": "f1"}, value="Somebody else")
-            assert h.services.background_jobs.jobs["erase"].is_pending(ada.id), "so it would be seen here"
+            assert h.services.background_jobs.jobs["erase"].is_pending(ada.id), (
+                "control: an edit must schedule an erasure"
+            )
 
     run(scenario)
 
@@ -108,19 +110,19 @@ def test_edit_of_waiting_row_erases_old_text(tmp_path):
             await ada.push("episodes", episode("e1"))
             changed = episode("e1", aiResponse=NEW)
             assert await ada.push("episodes", changed, assumed=episode("e1")) == []
-            await done(h, ada)
+            await wait_for_erasure(h, ada)
             assert (scan(tmp_path, [TOLD.encode()]), scan(tmp_path, [NEW.encode()])) == (0, 1)
 
     run(scenario)
 
 
-def test_edit_within_the_same_commit_erases_old_text(tmp_path):
+def test_edit_in_the_same_commit_as_the_row_erases_old_text(tmp_path):
     async def scenario():
         async with house(tmp_path, edited_text_erase_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             async with h.services.users.detached(ada.id):
-                pass  # detaching checkpoints the log into the file
+                pass  # detach only, which moves the log's content into the file
             edited = episode("e1", aiResponse=NEW)
             async with h.services.users.open(ada.id) as store:
                 works = [
@@ -132,17 +134,17 @@ def test_edit_within_the_same_commit_erases_old_text(tmp_path):
                 await asyncio.gather(*(store.write(work) for work in works))  # both writes share one commit
             assert (await ada.live("episodes"))["e1"]["aiResponse"] == NEW
             assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
-            await done(h, ada)
+            await wait_for_erasure(h, ada)
             assert (scan(tmp_path, [TOLD.encode()]), scan(tmp_path, [NEW.encode()])) == (0, 1)
 
     run(scenario)
 
 
-def test_continuous_edits_cause_one_rewrite_per_delay(tmp_path):
+def test_continuous_edits_cause_one_erasure_per_delay(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=0.05, edited_text_erase_delay_s=1) as h:
             ada = await h.person()
-            served = runs_of(h)
+            served = record_erasures(h)
             await ada.push("facts", fact("f1", sourceDocumentId="d1"))
             loop = asyncio.get_running_loop()
             began = loop.time()
@@ -157,11 +159,11 @@ def test_continuous_edits_cause_one_rewrite_per_delay(tmp_path):
     run(scenario)
 
 
-def test_erasure_after_delete_also_erases_edited_text(tmp_path):
+def test_erasure_of_deleted_rows_also_erases_edited_text(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
-            served = runs_of(h)
+            served = record_erasures(h)
             await ada.push(
                 "facts",
                 fact("f1", sourceDocumentId="d1", value=VALUE),
@@ -170,13 +172,13 @@ def test_erasure_after_delete_also_erases_edited_text(tmp_path):
             await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
             assert scan(tmp_path, [VALUE.encode()]) == 1
             await edit(ada, "facts", {"id": "f2"}, _deleted=True)
-            await done(h, ada)
+            await wait_for_erasure(h, ada)
             assert scan(tmp_path, [VALUE.encode()]) == 0 and served == [ada.id]
 
     run(scenario)
 
 
-def test_later_edit_does_not_postpone_erasure(tmp_path):
+def test_later_edit_does_not_postpone_a_scheduled_erasure(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
@@ -187,13 +189,13 @@ def test_later_edit_does_not_postpone_erasure(tmp_path):
             )
             await edit(ada, "facts", {"id": "f1"}, _deleted=True)
             await edit(ada, "facts", {"id": "f2"}, value="Ada Augusta Lovelace")
-            await done(h, ada)
+            await wait_for_erasure(h, ada)
             assert scan(tmp_path, [VALUE.encode()]) == 0
 
     run(scenario)
 
 
-def test_restart_preserves_erasure_and_its_deadline(tmp_path):
+def test_server_restart_preserves_scheduled_erasure_and_its_deadline(tmp_path):
     async def scenario():
         async with house(tmp_path, edited_text_erase_delay_s=4) as h:
             ada = await h.person()
@@ -203,9 +205,11 @@ def test_restart_preserves_erasure_and_its_deadline(tmp_path):
         for _ in range(2):
             async with house(tmp_path, edited_text_erase_delay_s=600) as h:
                 assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
-                assert scan(tmp_path, [VALUE.encode()]) == 1, "it is not done at each start either"
+                assert scan(tmp_path, [VALUE.encode()]) == 1, (
+                    "a server start must not erase before the deadline"
+                )
         async with house(tmp_path, edited_text_erase_delay_s=600) as h:
-            await done(h, ada)
+            await wait_for_erasure(h, ada)
             assert asyncio.get_running_loop().time() - began >= 3.9
             assert scan(tmp_path, [VALUE.encode()]) == 0
 

@@ -1,6 +1,4 @@
-"""Erased rows stay erased after an older backup is restored, even if the ledger could not be written
-immediately.
-"""
+"""Erased rows stay erased after an older backup is restored, even if the ledger was written late."""
 
 import pytest
 
@@ -22,8 +20,8 @@ from vademecum.engines.duckdb.erasure_ledger import newest
 from vademecum.engines.duckdb.paths import user_ledger
 
 
-def full(path):
-    """Make appends to the ledger fail, as on a full disk. Returns a function that undoes this."""
+def fail_appends(path):
+    """Make appends to the ledger fail, as on a full disk. Return a function that makes them work again."""
     aside = path.with_suffix(".aside")
     if path.exists():
         path.rename(aside)
@@ -37,25 +35,25 @@ def full(path):
     return space
 
 
-async def again(data, person, work):
-    """Restart the server on the same data."""
+async def restart(data, person, work):
+    """Start another server on the same data and run `scenario` on it."""
     async with house(data) as h:
         person.client._transport.app = h.app
         await work(h)
 
 
-def test_delete_missing_from_ledger_is_added_at_open(tmp_path):
+def test_delete_missing_from_ledger_is_added_when_account_opens(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "facts", (fact("secret"), None), (fact("other"), None))
             await h.services.backup.create(tmp_path / "backup")
             await ada.pull("facts")
-            space = full(user_ledger(tmp_path / "data", ada.id).path)
+            space = fail_appends(user_ledger(tmp_path / "data", ada.id).path)
             assert await send(ada, "facts", (dead(fact("secret")), None)) == []
             space()
             async with h.services.users.open(ada.id) as store:
-                store._ledger._unwritten.clear()  # as a crash would lose them
+                store._ledger._unwritten.clear()  # simulate a crash, which loses unwritten ledger entries
             await send(ada, "facts", (dead(fact("other")), None))
 
         async def restored(h):
@@ -63,13 +61,13 @@ def test_delete_missing_from_ledger_is_added_at_open(tmp_path):
             await h.services.restore.restore_all(tmp_path / "backup")
             assert await ada.live("facts") == {}
 
-        await again(tmp_path / "data", ada, restored)
+        await restart(tmp_path / "data", ada, restored)
 
     run(scenario)
 
 
 def test_deleted_reference_does_not_prevent_erasure_on_restore(tmp_path):
-    """Deleting a document updates the facts that reference it. Those facts are deleted later themselves."""
+    """Deleting a document changes the fact that references it. The test deletes this fact later."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -90,8 +88,8 @@ def test_deleted_reference_does_not_prevent_erasure_on_restore(tmp_path):
     run(scenario)
 
 
-def test_compacted_ledger_restores_the_same_rows(tmp_path):
-    """Rows are deleted and revived many times, with one backup of each state."""
+def test_restore_yields_the_same_rows_after_ledger_compaction(tmp_path):
+    """The test deletes and revives rows many times, and makes a backup after each step."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -117,13 +115,13 @@ def test_compacted_ledger_restores_the_same_rows(tmp_path):
                 await h.services.restore.restore_all(tmp_path / f"backup{turn}")
                 assert await ada.live("facts") == {}
 
-        await again(tmp_path / "data", ada, restored)
+        await restart(tmp_path / "data", ada, restored)
 
     run(scenario)
 
 
 def test_restore_first_flushes_pending_ledger_entries(tmp_path):
-    """The file stays open, so no opening has added the missing entries."""
+    """The account's file stays open, so the missing ledger entries are not added by opening it."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -131,7 +129,7 @@ def test_restore_first_flushes_pending_ledger_entries(tmp_path):
             await send(ada, "facts", (fact("secret"), None))
             await h.services.backup.create(tmp_path / "backup")
             await ada.pull("facts")
-            space = full(user_ledger(tmp_path / "data", ada.id).path)
+            space = fail_appends(user_ledger(tmp_path / "data", ada.id).path)
             await send(ada, "facts", (dead(fact("secret")), None))
             space()
             await h.services.restore.restore_all(tmp_path / "backup")
@@ -142,9 +140,9 @@ def test_restore_first_flushes_pending_ledger_entries(tmp_path):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_restore_keeps_rows_moved_before_project_deletion(tmp_path, known):
-    """Rows moved by a merge or by hand stay in their new project.
+    """Rows that a merge or a device moved to another project stay in it.
 
-    If the backup lacks that project, the rows stay invisible until devices push them again.
+    If the backup does not contain that project, the rows are missing until devices push them again.
     """
 
     async def scenario():
@@ -171,7 +169,7 @@ def test_restore_keeps_rows_moved_before_project_deletion(tmp_path, known):
             held = {name: await ada.live(name) for name in moved}
 
             restored = await h.services.restore.restore_all(tmp_path / "backup")
-            assert restored.erased_again == 2 + 2 + 1  # projects, entities, the relationship
+            assert restored.erased_again == 2 + 2 + 1  # two projects, two entities and one relationship
             assert set(await ada.live("projects")) == ({"health"} if known else set())
             if known:
                 for name, rows in held.items():
@@ -210,7 +208,7 @@ def test_restore_keeps_sessions_of_a_deleted_project(tmp_path):
 
 
 def test_restore_does_not_delete_revived_rows(tmp_path):
-    """The restore does not bring back the row's content from before its deletion either."""
+    """The restore must not bring back the row's content from before its deletion either."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:

@@ -1,4 +1,4 @@
-"""The export contains all data of an account in open formats, and nothing that was deleted."""
+"""The export contains all data of an account in open formats, but no deleted data."""
 
 import asyncio
 import io
@@ -40,10 +40,10 @@ PROSE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice
 
 
 async def pulled(person, collection):
-    """Return the live rows as the exact text of the pull response."""
+    """Return the live rows with the exact JSON text of the pull response."""
     answer = await person.call("GET", f"/v1/sync/{collection}/0/pull?limit=1000")
     rows = msgspec.json.decode(answer.content, type=Pulled).documents
-    assert len(rows) < 1000, "the test looks at one page only"
+    assert len(rows) < 1000, "the test reads only one page of rows"
     texts = [bytes(row).decode() for row in rows]
     return [text for text in texts if not json.loads(text)["_deleted"]]
 
@@ -76,16 +76,16 @@ async def fill(person):
     return (await person.upload("lease.txt", PROSE, "s1")).json()["document"]
 
 
-def test_export_contains_all_pulled_rows_and_is_parseable(tmp_path):
+def test_export_is_parseable_and_contains_all_pulled_rows(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            ada = await h.person("FREE")  # the export is available on every tier
+            ada = await h.person("FREE")  # the lowest tier, because the export is available on every tier
             await fill(ada)
             await h.settle(ada)
             files = await exported(ada)
             for collection in h.services.registry.synced:
                 live = await ada.live(collection)
-                assert live, f"{collection}: the test holds none"
+                assert live, f"the test has no row of {collection}"
                 assert rows_of(files, collection) == live
             account = json.loads(files["account.json"])
             me = (await ada.call("GET", "/v1/me")).json()
@@ -95,7 +95,9 @@ def test_export_contains_all_pulled_rows_and_is_parseable(tmp_path):
             assert texts_of(files) == [PROSE]
             everything = "".join(files.values())
             stored = h.services.accounts.tokens_of(ada.id)
-            assert not any(token.hash in everything for token in stored), "no secrets, hashed or not"
+            assert not any(token.hash in everything for token in stored), (
+                "the export must not contain hashes of secrets"
+            )
 
     run(scenario)
 
@@ -122,7 +124,7 @@ def test_export_includes_rows_waiting_for_their_parent(tmp_path):
     run(scenario)
 
 
-def test_export_lines_equal_pulled_bytes(tmp_path):
+def test_exported_rows_have_the_same_bytes_as_pulled_rows(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -149,7 +151,7 @@ def test_export_writes_multiline_row_as_one_line(tmp_path):
     run(scenario)
 
 
-def test_export_reimports_without_loss(tmp_path):
+def test_export_can_be_imported_again_without_loss(tmp_path):
     async def scenario():
         async with house(tmp_path / "one") as h:
             ada = await h.person()
@@ -161,9 +163,8 @@ def test_export_reimports_without_loss(tmp_path):
             before = {name: await pulled(ada, name) for name in h.services.registry.synced}
         async with house(tmp_path / "two") as h:
             ada = await h.person(account_id=ada.id)
-            for collection in reversed(
-                list(h.services.registry.synced)
-            ):  # children first, since the order does not matter
+            # Children first, because an import must not depend on the order of collections.
+            for collection in reversed(list(h.services.registry.synced)):
                 assert await push_text(ada, collection, lines_of(files, collection)) == []
             for early in waiting_of(files):
                 assert await ada.push(early["collection"], early["row"]) == []
@@ -199,7 +200,7 @@ def test_export_lists_concurrently_edited_row_once(tmp_path, monkeypatch):
             editing = asyncio.create_task(edit())
             files = await exported(ada)
             over = True
-            assert await editing > 1, "the test edits nothing meanwhile"
+            assert await editing > 1, "the test needs several edits during the export"
             ids = [json.loads(line)["id"] for line in lines_of(files, "facts")]
             assert sorted(ids) == sorted(row["id"] for row in rows)
 
@@ -231,7 +232,7 @@ def test_export_omits_deleted_rows(tmp_path):
 
 
 def test_export_includes_all_rows_across_pages(tmp_path):
-    """The rows fill more than one page of the store and are interleaved with tombstones."""
+    """The live rows and the tombstones between them fill more than one page of a read."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -253,14 +254,14 @@ def test_export_leaves_no_files_on_the_server(tmp_path):
             await fill(ada)
             await h.settle(ada)
             before = set(files_below(tmp_path))
-            assert before, "the test looks into the wrong folder"
+            assert before, "the test lists the wrong folder"
             await exported(ada)
             assert set(files_below(tmp_path)) <= before
 
     run(scenario)
 
 
-def test_export_contains_only_its_owners_data(tmp_path):
+def test_export_contains_only_data_of_its_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -275,7 +276,7 @@ def test_export_contains_only_its_owners_data(tmp_path):
     run(scenario)
 
 
-def test_export_contains_observations_and_waiting_events(tmp_path):
+def test_export_contains_observations_and_waiting_hook_events(tmp_path):
     async def scenario():
         async with house(tmp_path, tiers={"FREE": Limits(storage_bytes=1)}) as h:
             ada, ben = await h.person("FREE"), await h.person("FREE")
@@ -311,7 +312,7 @@ def test_export_holds_no_file_while_client_reads(tmp_path, monkeypatch):
             async with asyncio.timeout(20), h.services.users.detached(ada.id):
                 pass
             pieces += [piece async for piece in stream]
-            assert not set(files_below(tmp_path)) - before, "the export needs no room on the disk"
+            assert not set(files_below(tmp_path)) - before, "the export must not write files"
             with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as archive:
                 assert len(archive.read("facts.jsonl").splitlines()) == 9
 

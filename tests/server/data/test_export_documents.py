@@ -1,4 +1,4 @@
-"""Documents in an export: each text is unchanged and has its own safe file name."""
+"""Documents in an export: each has its unchanged text and a unique, safe file name."""
 
 import io
 import zipfile
@@ -12,8 +12,8 @@ from server.in_process_server import house, run
 from vademecum.services.sync import batches
 
 
-def test_exported_text_joins_all_portions_in_order(tmp_path, monkeypatch):
-    """More than ten blocks are joined in numerical order, with the gaps between portions."""
+def test_exported_document_text_joins_all_blocks_in_order(tmp_path, monkeypatch):
+    """With more than ten blocks, the order by number differs from the order by id. Gaps between blocks are kept."""
     monkeypatch.setattr(batches, "BATCH_ROWS", 3)
 
     async def scenario():
@@ -29,8 +29,8 @@ def test_exported_text_joins_all_portions_in_order(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_exported_text_equals_the_uploaded_text(tmp_path):
-    """This includes texts that chunking splits inside a long paragraph, or in a script without spaces."""
+def test_exported_document_text_equals_the_uploaded_text(tmp_path):
+    """Chunking splits these texts inside a long paragraph, or in a script without spaces."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -40,17 +40,19 @@ def test_exported_text_equals_the_uploaded_text(tmp_path):
             sent = {"unbroken.txt": unbroken, "prose.txt": prose}
             for name, text in sent.items():
                 row = (await ada.upload(name, text)).json()["document"]
-                assert row["chunkCount"] > 1, "the test needs a text that is cut"
+                assert row["chunkCount"] > 1, "the test needs a text of several chunks"
             texts = texts_of(await exported(ada))
-            assert {" ".join(text.split()) for text in texts} >= {prose}, "the words and their order"
+            assert {" ".join(text.split()) for text in texts} >= {prose}, (
+                "the export must keep all words in their order"
+            )
             # Chunk boundaries add no blank line inside a paragraph or between two characters.
             assert [name for name, text in sent.items() if text not in texts] == []
 
     run(scenario)
 
 
-def test_export_includes_documents_with_equal_names(tmp_path):
-    """Devices choose names and ids, so two documents may share a name and the end of their ids."""
+def test_export_includes_all_documents_with_the_same_name(tmp_path):
+    """Devices choose file names and ids, so two documents may have the same name and ids with the same ending."""
 
     async def scenario():
         async with house(tmp_path) as h:

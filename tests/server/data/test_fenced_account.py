@@ -1,4 +1,4 @@
-"""A fenced account is rejected with an explanation, others are served, and a restore lifts the fence."""
+"""Requests of a fenced account are rejected with an explanation. Other accounts work, and a restore lifts the fence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vademecum.model.records.paths import user_folder
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=1"
 
 
-def test_fence_names_account_and_spares_others(tmp_path: Path) -> None:
+def test_fenced_account_gets_explanation_and_other_accounts_work(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -23,16 +23,16 @@ def test_fence_names_account_and_spares_others(tmp_path: Path) -> None:
         async with house(tmp_path) as h:
             for one in (ada, bob):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
-            said = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
+            detail = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
             file = user_folder(tmp_path, ada.id) / "records.duckdb"
-            assert email in said and str(file) in said and "a block of the file is corrupt" in said
-            assert f"vademecum restore BACKUP --user {email}" in said
-            assert (await ada.call("GET", "/v1/me")).json()["problem"] == said
+            assert email in detail and str(file) in detail and "a block of the file is corrupt" in detail
+            assert f"vademecum restore BACKUP --user {email}" in detail
+            assert (await ada.call("GET", "/v1/me")).json()["problem"] == detail
             assert await bob.push("facts", fact("f1")) == []
             ready = (await bob.call("GET", "/ready")).json()
             assert ready["fenced"] == 1 and ada.id not in str(ready) and email not in str(ready)
             [listed] = await accounts_with_problem(h)
-            assert listed == (email, said)
+            assert listed == (email, detail)
 
     run(scenario)
 
@@ -44,7 +44,7 @@ async def accounts_with_problem(h: House) -> list[tuple[str, str]]:
     return [(one.email, one.problem) for one in profiles if one.problem]
 
 
-def test_fence_ends_live_streams_and_refuses_new_ones(tmp_path: Path) -> None:
+def test_fence_ends_open_streams_and_rejects_new_streams(tmp_path: Path) -> None:
     paths = ("/v1/sync/stream", "/v1/sync/facts/0/pullStream")
 
     async def scenario() -> None:
@@ -59,15 +59,15 @@ def test_fence_ends_live_streams_and_refuses_new_ones(tmp_path: Path) -> None:
                 async with asyncio.timeout(20):
                     await asyncio.gather(first.ended.wait(), second.ended.wait())
                 for path in paths:
-                    said = refused(await ada.call("GET", path), 503, "FENCED")["detail"]
-                    assert "a block of the file is corrupt" in said
+                    detail = refused(await ada.call("GET", path), 503, "FENCED")["detail"]
+                    assert "a block of the file is corrupt" in detail
                 await bob.add("facts", fact("f1"))
                 await other.until(lambda: other.rows("facts"))
 
     run(scenario)
 
 
-def test_restore_lifts_fence(tmp_path: Path) -> None:
+def test_restore_lifts_the_fence_of_an_account(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path / "data") as h:
             ada = await h.person()
@@ -83,7 +83,7 @@ def test_restore_lifts_fence(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_stuck_statement_of_deleted_account_keeps_process_running(tmp_path: Path) -> None:
+def test_stuck_statement_of_deleted_account_does_not_end_the_process(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             report = h.services.instance.on_damage

@@ -1,4 +1,4 @@
-"""Forgetting a large account uses little memory and yields the same tombstones and receipt."""
+"""Forgetting all data of a large account in batches uses little memory and gives a complete receipt."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ def test_forget_reads_rows_in_bounded_batches(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_forget_includes_rows_written_meanwhile(tmp_path, monkeypatch):
+def test_forget_includes_rows_written_while_it_runs(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
@@ -52,7 +52,7 @@ def test_forget_includes_rows_written_meanwhile(tmp_path, monkeypatch):
 
             async def look_and_be_late(store):
                 seen = await look(store)
-                # Push from another task, because a task must not open a file that it already holds.
+                # Push in another task, because a task that has opened an account's file must not open it again.
                 assert await asyncio.create_task(ada.push("sessions", changed, assumed=old)) == []
                 assert await asyncio.create_task(ada.push("facts", fact("f1"))) == []
                 return seen

@@ -1,7 +1,6 @@
-"""A temporarily full disk: rejected requests are explained, nothing is lost, and work resumes with free
-space.
+"""A temporarily full disk: the server explains rejected requests, loses no data and continues once there is space.
 
-After a failed CHECKPOINT, DuckDB invalidates the file until it is detached and attached again.
+After a failed CHECKPOINT, DuckDB rejects all statements on the file until it is detached and attached again.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from vademecum.services.data.erase import scan
 from vademecum.services.runtime import job_queue
 from wait_until import soon
 
-LOG = 5  # pushes of one megabyte each
+LOG = 5  # number of pushes, each of which adds one megabyte to the log
 FULL = 3 * 2**20
 
 
 @contextmanager
 def full(at: int = FULL) -> Iterator[None]:
-    """Limit the size of files to `at` bytes."""
+    """Make writes fail as on a full disk, by limiting the size of files to `at` bytes."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (at, limit[1]))
     try:
@@ -89,7 +88,7 @@ def test_failed_checkpoint_keeps_account_readable_until_space_returns(
                 assert int(answer.headers["retry-after"]) > 0
                 await bob.add("facts", fact("b"))
             await ada.add("facts", fact("late"))
-            assert await seq(h, ada) == before + 1, "it was no crash"
+            assert await seq(h, ada) == before + 1, "seq must not jump as after a crash"
             await h.services.users.checkpoint_idle()
             assert not log.exists() or log.stat().st_size < 100_000
             assert await ready(h) == (200, "ok")
@@ -100,7 +99,7 @@ def test_failed_checkpoint_keeps_account_readable_until_space_returns(
     run(scenario)
 
 
-def test_full_disk_fails_open_and_rewrite_only_temporarily(
+def test_opening_and_rewriting_files_fail_only_while_disk_is_full(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -122,7 +121,7 @@ def test_full_disk_fails_open_and_rewrite_only_temporarily(
     run(scenario)
 
 
-def test_full_disk_error_does_not_affect_next_open(
+def test_full_disk_error_does_not_affect_next_user_of_the_file(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -157,7 +156,7 @@ def test_full_disk_does_not_prevent_evicting_a_file(
     run(scenario)
 
 
-def test_accounts_change_again_after_full_disk(tmp_path: Path) -> None:
+def test_accounts_can_change_again_after_full_disk(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
@@ -170,9 +169,11 @@ def test_accounts_change_again_after_full_disk(tmp_path: Path) -> None:
                 assert status == 503 and "disk" in store
                 with pytest.raises(Busy, match="disk"):
                     await h.services.backup.create(saved)
-                assert not saved.exists(), "it would lack her"
+                assert not saved.exists(), "a backup must not be created without the new account"
             assert await ready(h) == (200, "ok")
-            assert not file.with_name(f"{file.name}.wal").exists(), "the log is folded by now"
+            assert not file.with_name(f"{file.name}.wal").exists(), (
+                "the log must be checkpointed into the file"
+            )
             bob = await h.services.account_service.create("bob@example.org", "FREE")
             await h.services.account_service.change_tier(bob, "JIGGA")
         async with house(data) as h:
@@ -227,17 +228,17 @@ def test_erasure_on_full_disk_evicts_indexes_and_retries(
             with full(200_000):
                 with pytest.raises(NotYetErased, match=r"Not yet erased: needs \d+ MB of free disk space"):
                     await erasing.run_and_wait(ada.id)
-                assert not vectors.exists(), "what can be derived again makes room"
+                assert not vectors.exists(), "derived data must be deleted to free space"
                 assert (tmp_path / "jobs" / "erase" / ada.id).exists()
                 assert scan(tmp_path, [secret.encode()]) == 1
             await soon(lambda: not erasing.is_pending(ada.id))
             assert scan(tmp_path, [secret.encode()]) == 0
-            assert (await ada.search("roses in the garden"))["results"], "the index is rebuilt"
+            assert (await ada.search("roses in the garden"))["results"], "the index must be rebuilt"
 
     run(scenario)
 
 
-def test_forget_on_full_disk_unlinks_and_reports_leftovers(
+def test_forget_on_full_disk_deletes_files_and_reports_leftovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -249,7 +250,7 @@ def test_forget_on_full_disk_unlinks_and_reports_leftovers(
             body = {"confirm": "forget everything"}
             with full(4096):
                 refused(await ada.call("POST", "/v1/forget", json=body), 503, "BUSY")
-                assert not vectors.exists(), "it unlinks before it writes"
+                assert not vectors.exists(), "files must be deleted before others are written"
             assert len(await ada.live("facts")) == 10 * LOG
             rewriting = h.services.users.rewrite
 
@@ -261,13 +262,12 @@ def test_forget_on_full_disk_unlinks_and_reports_leftovers(
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
             assert receipt["rows"] > 0 and receipt["note"].startswith("Not yet erased: needs ")
             monkeypatch.setattr(h.services.users, "rewrite", rewriting)
-            await h.services.background_jobs.jobs["erase"].run_and_wait(
-                ada.id
-            )  # the forget request scheduled the erasure
+            # The forget request has scheduled this erasure.
+            await h.services.background_jobs.jobs["erase"].run_and_wait(ada.id)
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
             assert receipt["leftovers"] == 0 and not receipt["note"].startswith("Not yet")
 
-    with capture_logs():  # log output would not fit on the full disk either
+    with capture_logs():  # keeps log output in memory, because writing it would fail too
         run(scenario)
 
 
@@ -282,7 +282,7 @@ def test_doctor_reports_overdue_erasure_and_needed_space(
             await soon(marker.exists)
             assert _examine_erasures(tmp_path).ok
             os.utime(marker, (0, 0))
-            assert _examine_erasures(tmp_path).ok, "there is room"
+            assert _examine_erasures(tmp_path).ok, "doctor must report no problem while there is space"
             monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
             found = _examine_erasures(tmp_path)
             assert not found.ok and f"not yet erased: {ada.id} needs " in found.detail

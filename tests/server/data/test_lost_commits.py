@@ -1,4 +1,4 @@
-"""Records that lack acknowledged commits begin one new epoch, so that devices push the lost rows."""
+"""If an account's records lack acknowledged commits, one new epoch begins, so that devices push the lost rows."""
 
 import shutil
 
@@ -20,10 +20,10 @@ async def at(h, person):
     return person
 
 
-class Written:
-    """An account with six rows in six commits, and a copy of its file whose log holds them all.
+class LoggedAccount:
+    """An account with one row per commit, and a copy of its folder in which all commits are still in the log.
 
-    `ends` is the length of the log after each commit.
+    `ends`: the length of the log after each commit.
     """
 
     def __init__(self, folder):
@@ -41,7 +41,7 @@ class Written:
             self.epoch = await epoch(self.ada)
 
     def put_back(self, log):
-        """Put the file back with this part of its log, or without a log."""
+        """Replace the account's folder by the copy, with the log cut to `log` bytes, or without a log if None."""
         folder = user_folder(self.data, self.ada.id)
         shutil.rmtree(folder)
         shutil.copytree(self.copy, folder)
@@ -55,9 +55,9 @@ class Written:
         return self.data / "ledger" / "marks"
 
 
-def written(folder, scenario):
-    """Run a scenario on a `Written` account."""
-    account = Written(folder)
+def run_on_account(folder, scenario):
+    """Create a `LoggedAccount` account and run the scenario on it."""
+    account = LoggedAccount(folder)
 
     async def whole():
         await account.write()
@@ -76,7 +76,7 @@ CUTS = {
 
 
 @pytest.mark.parametrize("lost", CUTS)
-def test_lost_log_tail_begins_one_new_epoch(tmp_path, lost):
+def test_losing_the_end_of_a_log_begins_one_new_epoch(tmp_path, lost):
     cut, left = CUTS[lost]
 
     async def scenario(account):
@@ -91,7 +91,7 @@ def test_lost_log_tail_begins_one_new_epoch(tmp_path, lost):
                 new = await epoch(ada)
                 assert new != account.epoch
                 answered = await send(ada, "facts", *((fact(f"f{n}"), None) for n in range(ROWS)))
-                assert answered == [], "a device brings what it has"
+                assert answered == [], "the server must accept the device's rows"
                 assert (await page(ada, "facts"))["checkpoint"]["lwt"] > lwt
         (line,) = [log for log in logs if log["event"] == "records lack acknowledged changes"]
         assert (line["account"], line["log_level"]) == (ada.id, "warning")
@@ -103,10 +103,10 @@ def test_lost_log_tail_begins_one_new_epoch(tmp_path, lost):
                 assert await epoch(ada) == new
                 assert len(await ada.live("facts")) == ROWS
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
-def test_new_epoch_begins_once_without_device_pushes(tmp_path):
+def test_new_epoch_after_lost_commits_begins_once_without_device_pushes(tmp_path):
     async def scenario(account):
         account.put_back(account.ends[2])
         found = set()
@@ -118,10 +118,10 @@ def test_new_epoch_begins_once_without_device_pushes(tmp_path):
                 found.add(await epoch(account.ada))
         assert len(found) == 1 and account.epoch not in found
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
-def test_intact_log_keeps_the_epoch(tmp_path):
+def test_server_restart_with_intact_log_keeps_the_epoch(tmp_path):
     async def scenario(account):
         account.put_back(account.ends[-1])
         async with house(account.data) as h:
@@ -129,11 +129,11 @@ def test_intact_log_keeps_the_epoch(tmp_path):
             assert len(await account.ada.live("facts")) == ROWS
         assert _examine_rollbacks(account.data).ok
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "flipped", "garbage", "a folder"])
-def test_unreadable_high_water_marks_keep_the_epoch(tmp_path, damage):
+def test_epoch_is_kept_if_high_water_marks_are_unreadable(tmp_path, damage):
     async def scenario(account):
         content = account.marks.read_bytes()
         account.marks.unlink()
@@ -150,11 +150,11 @@ def test_unreadable_high_water_marks_keep_the_epoch(tmp_path, damage):
             assert await send(ada, "facts", (fact("new"), None)) == []
         assert _examine_rollbacks(account.data).ok
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
-def test_late_high_water_mark_keeps_epoch_and_recovers(tmp_path):
-    """A kill between COMMIT and the mark's write leaves the mark behind the commit."""
+def test_high_water_mark_behind_last_commit_keeps_epoch_and_catches_up(tmp_path):
+    """A kill after a COMMIT and before the write of its high-water mark leaves such a mark."""
 
     async def scenario(account):
         lines = account.marks.read_bytes().splitlines(keepends=True)
@@ -167,11 +167,11 @@ def test_late_high_water_mark_keeps_epoch_and_recovers(tmp_path):
         async with house(account.data) as h:
             assert await epoch(await at(h, account.ada)) != account.epoch
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
-def test_copied_high_water_marks_keep_the_epoch(tmp_path):
-    """When a whole data folder is put back, only a device's checkpoint can prove the rollback."""
+def test_epoch_is_kept_if_records_and_high_water_marks_are_both_old(tmp_path):
+    """If the whole data folder is replaced by a copy, only a checkpoint of a device proves that rows are missing."""
 
     async def scenario(account):
         marks = account.marks.read_bytes()
@@ -182,10 +182,10 @@ def test_copied_high_water_marks_keep_the_epoch(tmp_path):
         async with house(account.data) as h:
             assert await epoch(await at(h, account.ada)) == account.epoch
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
-def test_lost_delete_is_reapplied_in_the_same_epoch(tmp_path):
+def test_lost_delete_is_reapplied_from_ledger_and_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
             ada = await at(h, account.ada)
@@ -199,11 +199,11 @@ def test_lost_delete_is_reapplied_in_the_same_epoch(tmp_path):
                 account.epochs = {*getattr(account, "epochs", ()), await epoch(ada)}
         assert len(account.epochs) == 1 and account.epoch not in account.epochs
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
-def test_erasure_keeps_the_epoch(tmp_path):
-    """The newest rows are deleted or edited, and the file is rewritten without the old versions."""
+def test_erasure_of_newest_rows_keeps_the_epoch(tmp_path):
+    """The test deletes or edits the newest rows. The erasure then rewrites the file without their old versions."""
 
     async def scenario(account):
         async with house(account.data) as h:
@@ -217,7 +217,7 @@ def test_erasure_keeps_the_epoch(tmp_path):
             assert await epoch(await at(h, ada)) == account.epoch
         assert _examine_rollbacks(account.data).ok
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
 def test_restored_backup_begins_one_epoch(tmp_path):
@@ -236,14 +236,15 @@ def test_restored_backup_begins_one_epoch(tmp_path):
             assert await epoch(await at(h, ada)) == new
         assert _examine_rollbacks(account.data).ok
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
 def test_restored_records_continue_above_the_high_water_mark(tmp_path):
     async def scenario(account):
         async with house(account.data) as h:
             await h.services.backup.create(tmp_path / "backup")
-        async with house(account.data) as h:  # seq jumps after a restart
+        # The restart makes `seq` jump, so the mark is far above the backup.
+        async with house(account.data) as h:
             await send(await at(h, account.ada), "facts", (fact("later"), None))
             last = (await page(account.ada, "facts"))["checkpoint"]["lwt"]
         (user_folder(account.data, account.ada.id) / "records.duckdb").unlink()
@@ -255,7 +256,7 @@ def test_restored_records_continue_above_the_high_water_mark(tmp_path):
             assert await epoch(account.ada) == new
         assert _examine_rollbacks(account.data).ok
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
 def test_backup_on_another_server_begins_one_epoch(tmp_path):
@@ -271,10 +272,10 @@ def test_backup_on_another_server_begins_one_epoch(tmp_path):
             assert await epoch(await at(h, account.ada)) == new
         assert _examine_rollbacks(other).ok
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)
 
 
-def test_recreated_account_id_has_no_high_water_mark(tmp_path):
+def test_recreated_account_with_same_id_has_no_high_water_mark(tmp_path):
     async def scenario(account):
         ada = account.ada
         async with house(account.data) as h:
@@ -286,4 +287,4 @@ def test_recreated_account_id_has_no_high_water_mark(tmp_path):
             assert await epoch(await at(h, ada)) == new
         assert _examine_rollbacks(account.data).ok
 
-    written(tmp_path, scenario)
+    run_on_account(tmp_path, scenario)

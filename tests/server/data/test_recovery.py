@@ -1,6 +1,4 @@
-"""Recovery of fenced accounts: interrupted recoveries, damaged logs, and files that fail again after a
-recovery.
-"""
+"""Recovery of fenced accounts: interrupted recoveries, damaged logs, and files that fail again afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ LOG = "records.duckdb.wal"
 
 
 async def copy_with_log(data: Path, ada: Person, to: Path) -> None:
-    """Copy the file of an account while its last commits are in the log only."""
+    """Add rows and copy the account's folder while the log contains their commits."""
     for number in range(4):
         await ada.add("facts", fact(f"f{number}", key=f"k{number}"))
     shutil.copytree(file_of(data, ada).parent, to)
@@ -31,7 +29,7 @@ async def copy_with_log(data: Path, ada: Person, to: Path) -> None:
 
 
 async def put_back(h: House, ada: Person, copy: Path) -> None:
-    """Replace the detached file of an account with a copy."""
+    """Detach the account's file and replace its folder by `copy`."""
     async with h.services.users.detached(ada.id) as folder:
         shutil.copytree(copy, folder, dirs_exist_ok=True)
 
@@ -86,7 +84,7 @@ def test_recovery_truncates_damaged_log_of_fenced_account(tmp_path: Path) -> Non
     run(scenario)
 
 
-def test_detach_keeps_log_of_replacement_file(tmp_path: Path) -> None:
+def test_detach_keeps_the_log_of_a_replaced_file(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -104,7 +102,7 @@ def test_detach_keeps_log_of_replacement_file(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_start_moves_log_back(tmp_path: Path) -> None:
+def test_leftover_removal_moves_renamed_log_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -118,7 +116,7 @@ def test_start_moves_log_back(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_recovery_of_invalid_segment_is_attempted_once(
+def test_recovery_of_file_with_invalid_segment_is_attempted_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -145,7 +143,7 @@ def test_recovery_of_invalid_segment_is_attempted_once(
     run(scenario)
 
 
-def test_account_failing_after_recovery_waits_for_the_next(tmp_path: Path) -> None:
+def test_account_fenced_again_after_recovery_is_not_recovered_immediately(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()

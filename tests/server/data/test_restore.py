@@ -19,8 +19,8 @@ from vademecum.services.data.partial_backup import partial_backup_folder
 from vademecum.services.sync.stream import CLOSED
 
 
-async def written(h, tmp_path):
-    """Make a backup with two sessions. Afterwards, erase one and add a third."""
+async def create_backup(h, tmp_path):
+    """Make a backup with two sessions, then erase one of them and add a third."""
     ada = await h.person()
     await send(ada, "sessions", (session("kept"), None), (session("erased", title="secret"), None))
     await h.services.backup.create(tmp_path / "backup")
@@ -28,17 +28,17 @@ async def written(h, tmp_path):
     return ada
 
 
-def holding(folder, text):
-    """Return the files below the folder that contain this text."""
+def files_containing(folder, text):
+    """Return the files below the folder that contain the text."""
     return [path for path, content in files_below(folder).items() if text.encode() in content]
 
 
-def test_interrupted_restore_changes_nothing(tmp_path, monkeypatch):
+def test_interrupted_restore_leaves_records_unchanged(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
-            ada = await written(h, tmp_path)
+            ada = await create_backup(h, tmp_path)
             await h.settle(ada)
-            assert not holding(tmp_path / "data" / "users", "secret")
+            assert not files_containing(tmp_path / "data" / "users", "secret")
             before = await epoch(ada), await ada.pull("sessions")
 
             def cut(*_):
@@ -53,7 +53,7 @@ def test_interrupted_restore_changes_nothing(tmp_path, monkeypatch):
                     with pytest.raises(Broken, match=r"(?s)space.*Restored before: no account\."):
                         await h.services.restore.restore_all(tmp_path / "backup")
                 assert h.services.background_jobs.jobs["index"].is_pending(ada.id)
-                assert not holding(tmp_path / "data" / "users", "secret")
+                assert not files_containing(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
         async with house(tmp_path / "data") as h:
             ada.client._transport.app = h.app
@@ -92,7 +92,7 @@ def test_failed_restore_names_accounts_already_restored(tmp_path, monkeypatch):
 def test_backup_and_restore_name_an_unusable_records_folder(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
-            ada = await written(h, tmp_path)
+            ada = await create_backup(h, tmp_path)
             (folder,) = (tmp_path / "data").glob(f"users/*/{ada.id}")
             (folder / "records.duckdb.new").mkdir()
             [damaged] = (await h.services.backup.create(tmp_path / "again")).damaged
@@ -118,21 +118,23 @@ def test_restore_leaves_no_forgotten_text_on_disk(tmp_path):
             await send(ada, "sessions", (rewritten, session("edited", title="first secret")))
             await h.settle(ada)
             await h.services.backup.create(tmp_path / "backup")
-            assert holding(tmp_path / "backup", "second secret"), "the scan cannot see what is there"
+            assert files_containing(tmp_path / "backup", "second secret"), (
+                "control: the scan must find stored text"
+            )
             await forget(ada)
             restored = await h.services.restore.restore_all(tmp_path / "backup")
             assert restored.erased_again == 3
             for text in ("first secret", "second secret", "third secret", "no riddle"):
-                assert not holding(tmp_path / "data", text)
+                assert not files_containing(tmp_path / "data", text)
             assert await ada.live("sessions") == {}
 
     run(scenario)
 
 
-def test_erased_rows_stay_invisible_during_restore(tmp_path):
+def test_restore_never_shows_erased_rows_to_concurrent_pulls(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
-            ada = await written(h, tmp_path)
+            ada = await create_backup(h, tmp_path)
             seen = []
             done = asyncio.Event()
 
@@ -156,7 +158,7 @@ def test_erased_rows_stay_invisible_during_restore(tmp_path):
 def test_stream_opened_during_restore_closes_afterwards(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
-            ada = await written(h, tmp_path)
+            ada = await create_backup(h, tmp_path)
             begun, gate = threading.Event(), threading.Event()
 
             def held(*asked):
@@ -176,7 +178,7 @@ def test_stream_opened_during_restore_closes_afterwards(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_push_without_epoch_keeps_newer_restored_data(tmp_path):
+def test_push_without_epoch_after_restore_keeps_newer_restored_rows(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
@@ -189,7 +191,7 @@ def test_push_without_epoch_keeps_newer_restored_data(tmp_path):
             await h.services.restore.restore_all(tmp_path / "backup")
             assert await send(ada, "sessions", (third, second)) == []
             assert (await ada.live("sessions"))["s"] == third
-            # An edit based on the restored row wins. An edit based on an older row only merges.
+            # An edit that assumes the stored row replaces it. An edit that assumes an older row is merged.
             later = {**third, "title": "later", "updatedAt": day(2)}
             assert await send(ada, "sessions", (later, third)) == []
             (merged,) = await send(ada, "sessions", ({**second, "title": "stale"}, second))
@@ -201,10 +203,10 @@ def test_push_without_epoch_keeps_newer_restored_data(tmp_path):
     run(scenario)
 
 
-def test_seq_continues_above_all_earlier_values(tmp_path):
+def test_seq_after_restore_continues_above_all_earlier_values(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
-            ada = await written(h, tmp_path)
+            ada = await create_backup(h, tmp_path)
             async with h.services.users.open(ada.id) as store:
                 before = store.seq
             await h.services.restore.restore_all(tmp_path / "backup")
@@ -229,7 +231,7 @@ def test_restore_does_not_revive_forgotten_waiting_rows(tmp_path):
             await send(ada, "sessions", (session("s", createdAt="2099-01-01T00:00:00.000Z"), None))
             assert await ada.live("episodes") == {}
             async with h.services.users.detached(ada.id):
-                assert holding(tmp_path / "data" / "users", "a secret question") == []
+                assert files_containing(tmp_path / "data" / "users", "a secret question") == []
 
     run(scenario)
 
@@ -237,7 +239,7 @@ def test_restore_does_not_revive_forgotten_waiting_rows(tmp_path):
 def test_backup_with_torn_copy_is_discarded(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
-            await written(h, tmp_path)
+            await create_backup(h, tmp_path)
 
             def torn(source, target):
                 target.write_bytes(source.read_bytes()[:-100])
@@ -252,7 +254,7 @@ def test_backup_with_torn_copy_is_discarded(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("step", ["copy2", "rename", "sync_folder"])
 def test_failed_backup_on_full_disk_leaves_no_files(tmp_path, monkeypatch, step):
-    """This includes a backup that fails after it was renamed to its final name."""
+    """This also applies to a backup that fails after it was renamed to its final name."""
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -262,7 +264,7 @@ def test_failed_backup_on_full_disk_leaves_no_files(tmp_path, monkeypatch, step)
 
     async def scenario():
         async with house(tmp_path / "data") as h:
-            ada = await written(h, tmp_path)
+            ada = await create_backup(h, tmp_path)
             with monkeypatch.context() as patch:
                 places = {
                     "copy2": ("shutil.copy2", full),
@@ -281,15 +283,15 @@ def test_failed_backup_on_full_disk_leaves_no_files(tmp_path, monkeypatch, step)
     run(scenario)
 
 
-def test_backup_removes_crashed_leftovers_but_not_running_ones(tmp_path, monkeypatch):
-    """A leftover is a complete copy in a hidden folder. Forgotten rows would survive there unnoticed."""
+def test_backup_removes_leftovers_of_crashed_but_not_of_running_backups(tmp_path, monkeypatch):
+    """A crashed backup leaves a copy in a hidden folder, where forgotten rows would survive unnoticed."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
-            await written(h, tmp_path)
+            await create_backup(h, tmp_path)
             before = names(tmp_path)
             with monkeypatch.context() as patch:
-                patch.setattr("shutil.rmtree", lambda *_, **__: None)  # a kill leaves no time for cleanup
+                patch.setattr("shutil.rmtree", lambda *_, **__: None)  # a killed process does not clean up
                 patch.setattr("vademecum.services.data.backup._checksums", lambda _: 1 // 0)
                 with pytest.raises(ZeroDivisionError):
                     await h.services.backup.create(tmp_path / "second")
@@ -309,8 +311,8 @@ def names(folder):
         return {entry.name for entry in found}
 
 
-def test_backup_is_synced_to_disk_when_it_returns(tmp_path, monkeypatch):
-    synced = {}  # inode → file size, or folder content, at its last fsync
+def test_backup_is_synced_to_disk_before_it_returns(tmp_path, monkeypatch):
+    synced = {}  # maps inode to file size, or to folder content, at its last fsync
     fsync, made = os.fsync, tmp_path / "second"
 
     def noted(descriptor):
@@ -320,7 +322,7 @@ def test_backup_is_synced_to_disk_when_it_returns(tmp_path, monkeypatch):
 
     async def scenario():
         async with house(tmp_path / "data") as h:
-            await written(h, tmp_path)
+            await create_backup(h, tmp_path)
             monkeypatch.setattr(os, "fsync", noted)
             await h.services.backup.create(made)
             monkeypatch.undo()
@@ -337,7 +339,7 @@ def test_backup_is_synced_to_disk_when_it_returns(tmp_path, monkeypatch):
 def test_restore_does_not_bring_back_forgotten_id_key(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
-            ada = await written(h, tmp_path)
+            ada = await create_backup(h, tmp_path)
 
             async def key():
                 async with h.services.users.open(ada.id) as store:
@@ -345,7 +347,7 @@ def test_restore_does_not_bring_back_forgotten_id_key(tmp_path):
 
             first = await key()
             await h.services.restore.restore_all(tmp_path / "backup")
-            assert await key() == first, "nothing was forgotten: what was extracted keeps its ids"
+            assert await key() == first, "the id key must stay the same, because no data was forgotten"
             await forget(ada)
             assert await key() != first
             await h.services.restore.restore_all(tmp_path / "backup")

@@ -1,6 +1,4 @@
-"""Segment checksums: reading a segment detects damage, and old segments get a checksum once they are
-valid.
-"""
+"""Segment checksums: they detect damage when a segment is read. Old segments without a checksum get one if valid."""
 
 import duckdb
 import pytest
@@ -25,7 +23,7 @@ def records(data, person):
 
 
 async def change(h, person, statement):
-    """Change the person's file while the server does not have it open."""
+    """Run a statement on the person's file while the server has detached it."""
     async with h.services.users.detached(person.id):
         with duckdb.connect(records(h.services.settings.data, person)) as connection:
             connection.execute(statement)
@@ -51,7 +49,7 @@ async def checksums(h, person):
         "UPDATE packs SET checksum = NULL, bodies = replace(bodies, '}', '')",
     ],
 )
-def test_changed_segment_fences_its_account(tmp_path, statement):
+def test_reading_a_changed_segment_fences_its_account(tmp_path, statement):
     async def scenario(h, ada):
         bob = await h.person()
         for person in (ada, bob):
@@ -64,7 +62,7 @@ def test_changed_segment_fences_its_account(tmp_path, statement):
     run_for_one(tmp_path, scenario)
 
 
-def test_recovery_refuses_file_with_damaged_segment(tmp_path):
+def test_recovery_rejects_file_with_damaged_segment(tmp_path):
     async def scenario(h, ada):
         await ada.add("facts", fact("f1"))
         await change(h, ada, "UPDATE packs SET bodies = replace(bodies, 'Ada', 'Eve')")
@@ -100,7 +98,7 @@ def test_valid_old_segments_get_checksums(tmp_path):
     run(scenario)
 
 
-def test_rewritten_old_segment_stays_without_checksum(tmp_path):
+def test_old_segment_rewritten_by_deletes_stays_without_checksum(tmp_path):
     async def scenario(h, ada):
         rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]
         await ada.add("facts", *rows)
@@ -117,12 +115,12 @@ def test_rewritten_old_segment_stays_without_checksum(tmp_path):
 
 
 async def change_attached(h, person, statement):
-    """Change the person's file through the server's own connection, so that it stays attached."""
+    """Run a statement on the person's file through the server's connection, so that the file stays attached."""
     async with h.services.users.open(person.id) as store:
         await h.services.instance.run(lambda c: c.execute(statement.format(f"{store.alias}.main.packs")))
 
 
-def test_segment_is_verified_once_per_attach(tmp_path, monkeypatch):
+def test_segment_checksum_is_verified_once_per_attach(tmp_path, monkeypatch):
     verified = []
     verify = segments.verify
 
@@ -147,7 +145,7 @@ def test_segment_is_verified_once_per_attach(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("rewritten", [False, True])
-def test_new_and_rewritten_segments_are_verified_when_read(tmp_path, rewritten):
+def test_new_and_rewritten_segments_are_verified_when_first_read(tmp_path, rewritten):
     async def scenario(h, ada):
         rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]
         if rewritten:
@@ -167,7 +165,7 @@ def test_new_and_rewritten_segments_are_verified_when_read(tmp_path, rewritten):
 
 
 def test_rewrite_of_a_verified_segment_verifies_it_again(tmp_path):
-    """Otherwise the new checksum would make damaged rows valid."""
+    """Otherwise the rewrite would store damaged rows with a valid checksum."""
 
     async def scenario(h, ada):
         rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]

@@ -1,6 +1,4 @@
-"""The layout of rows in segments: deleted rows leave immediately, and outdated rows at the next
-compaction.
-"""
+"""Rows in segments: content of deleted rows is removed immediately, and outdated rows at the next compaction."""
 
 import asyncio
 import json
@@ -18,7 +16,7 @@ from vademecum.model.sync import cascade
 
 @pytest.fixture(autouse=True)
 def from_the_file(monkeypatch):
-    """Disable the body cache, so that reads come from the file."""
+    """Disable the cache of row contents, so that reads come from the file."""
     monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", 0)
 
 
@@ -57,7 +55,7 @@ def test_commit_is_stored_as_one_segment(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_large_commit_is_split_into_segments(tmp_path):
+def test_large_commit_is_stored_as_several_segments(tmp_path):
     async def scenario(h, ada):
         large = [{**row, "value": "x" * 100_000} for row in rows(10)]
         await send(ada, "facts", *((row, None) for row in large))
@@ -94,7 +92,7 @@ def test_segment_is_compacted_when_half_is_stale(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_repeated_edits_leave_no_stale_rows(tmp_path):
+def test_repeated_edits_of_a_row_leave_no_stale_rows(tmp_path):
     async def scenario(h, ada):
         row = fact("f", value="0")
         await send(ada, "facts", (row, None))
@@ -107,7 +105,7 @@ def test_repeated_edits_leave_no_stale_rows(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_erasure_removes_every_stale_row(tmp_path):
+def test_erasure_removes_every_stale_row_from_segments(tmp_path):
     async def scenario(h, ada):
         made = rows(30)
         await send(ada, "facts", *((row, None) for row in made))
@@ -119,7 +117,7 @@ def test_erasure_removes_every_stale_row(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_seq_stays_monotonic_when_rewrite_follows_purge(tmp_path):
+def test_file_rewrite_after_tombstone_purge_preserves_seq(tmp_path):
     async def scenario(h, ada):
         await send(ada, "facts", *((row, None) for row in rows(3)))
         async with h.services.users.open(ada.id) as store:
@@ -135,7 +133,7 @@ def test_seq_stays_monotonic_when_rewrite_follows_purge(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_reopening_the_file_preserves_pages(tmp_path):
+def test_reopening_an_accounts_file_preserves_its_pull_pages(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -156,8 +154,8 @@ def test_reopening_the_file_preserves_pages(tmp_path):
 
 
 @contextmanager
-def held_up(h):
-    """Block all statements until the block ends. Then each person's statements run in order."""
+def delay_statements(h):
+    """Delay all database statements until the block ends. Then the statements of each person run in their order."""
     gate = threading.Event()
     threads = asyncio.gather(*(h.services.instance.run(lambda _: gate.wait()) for _ in range(8)))
     try:
@@ -167,8 +165,8 @@ def held_up(h):
         threads.add_done_callback(lambda _: None)
 
 
-async def with_stale_rows(person):
-    """Create two segments of four rows each. One row of the first segment is stale."""
+async def create_stale_rows(person):
+    """Create two segments of four rows each, then edit one row, so that the first segment has a stale row."""
     made = [fact(f"f{number}", value=f"value {number}") for number in range(8)]
     for at in (0, 4):
         await send(person, "facts", *((row, None) for row in made[at : at + 4]))
@@ -176,25 +174,25 @@ async def with_stale_rows(person):
     return made
 
 
-async def in_line(h, *works):
-    """Start tasks that queue for the engine, or for its writer, in this order."""
+async def queue_tasks(h, *works):
+    """Start one task per coroutine, so that they queue for the engine or its writer in this order."""
     tasks = []
     for work in works:
         tasks.append(asyncio.ensure_future(work))
-        for _ in range(100):  # turns of the loop; none of them waits for anything but the engine
+        for _ in range(100):  # enough turns of the event loop for the task to reach the engine's queue
             await asyncio.sleep(0)
     assert h.services.instance._threads.waiting() > 0
     return tasks
 
 
-def test_queued_page_read_sees_later_deletes(tmp_path):
+def test_queued_page_read_sees_deletes_committed_before_it_runs(tmp_path):
     async def scenario(h, ada):
-        made = await with_stale_rows(ada)
+        made = await create_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
-            with held_up(h):
+            with delay_statements(h):
                 deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
                 keys = [key for _, key in store.entries_after("facts", 0, 100)]
-                tasks = await in_line(h, send(ada, "facts", *deaths), store.read_bodies(keys))
+                tasks = await queue_tasks(h, send(ada, "facts", *deaths), store.read_bodies(keys))
             _, bodies = await asyncio.gather(*tasks)
             rows = {row["id"]: row for row in map(json.loads, bodies.values())}
             assert {i for i, row in rows.items() if row["_deleted"]} == {"f1", "f2", "f3"} and len(rows) == 8
@@ -202,13 +200,13 @@ def test_queued_page_read_sees_later_deletes(tmp_path):
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_queued_body_read_sees_later_edits(tmp_path):
+def test_queued_body_read_sees_edits_committed_before_it_runs(tmp_path):
     async def scenario(h, ada):
-        made = await with_stale_rows(ada)
+        made = await create_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
-            with held_up(h):
+            with delay_statements(h):
                 edits = [({**row, "value": "newer"}, row) for row in made[1:4]]
-                tasks = await in_line(
+                tasks = await queue_tasks(
                     h, send(ada, "facts", *edits), store.read_bodies(["facts/f1", "facts/f5"])
                 )
             _, bodies = await asyncio.gather(*tasks)
@@ -217,13 +215,13 @@ def test_queued_body_read_sees_later_edits(tmp_path):
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_deletes_before_queued_compaction_cause_no_errors(tmp_path):
+def test_compaction_succeeds_if_rows_of_its_segment_were_deleted_meanwhile(tmp_path):
     async def scenario(h, ada):
-        made = await with_stale_rows(ada)
+        made = await create_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
-            with held_up(h):
+            with delay_statements(h):
                 deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
-                tasks = await in_line(h, send(ada, "facts", *deaths), store.compact())
+                tasks = await queue_tasks(h, send(ada, "facts", *deaths), store.compact())
             answer, _ = await asyncio.gather(*tasks)
             assert answer == []
         assert [count for _, count, _ in await packs(h, ada)] == [4, 1, 3]
@@ -238,10 +236,10 @@ def edit(person, row):
 
 def test_concurrent_compactions_finish_during_an_edit(tmp_path):
     async def scenario(h, ada):
-        made = await with_stale_rows(ada)
+        made = await create_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
-            with held_up(h):
-                tasks = await in_line(h, store.compact(), store.compact(), edit(ada, made[1]))
+            with delay_statements(h):
+                tasks = await queue_tasks(h, store.compact(), store.compact(), edit(ada, made[1]))
             async with asyncio.timeout(60):
                 await asyncio.gather(*tasks)
         assert len(await ada.pull("facts")) == 8
@@ -249,21 +247,21 @@ def test_concurrent_compactions_finish_during_an_edit(tmp_path):
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_compaction_ignores_segments_that_become_stale_later(tmp_path):
+def test_compaction_skips_segments_that_become_stale_after_it_was_queued(tmp_path):
     async def scenario(h, ada):
-        made = await with_stale_rows(ada)
+        made = await create_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
-            with held_up(h):
-                tasks = await in_line(h, edit(ada, made[1]), store.compact(), edit(ada, made[5]))
+            with delay_statements(h):
+                tasks = await queue_tasks(h, edit(ada, made[1]), store.compact(), edit(ada, made[5]))
             await asyncio.gather(*tasks)
         assert [count for _, count, _ in await packs(h, ada)] == [2, 4, 1, 1, 1]
 
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_missing_segment_rows_end_read_with_error(tmp_path):
+def test_pull_fails_with_error_if_segments_are_missing(tmp_path):
     async def scenario(h, ada):
-        await with_stale_rows(ada)
+        await create_stale_rows(ada)
         async with h.services.users.open(ada.id) as store:
             await h.services.instance.run(lambda c: c.execute(f"DELETE FROM {store.alias}.main.packs"))
         answer = await ada.call("GET", "/v1/sync/facts/0/pull?limit=100")

@@ -1,4 +1,4 @@
-"""A user's folder is restored by hand from a copy, while the ledger lists the rows erased since."""
+"""An account's folder is replaced by an older copy. The ledger lists the rows that were erased after the copy."""
 
 import shutil
 
@@ -18,8 +18,8 @@ async def at(h, person):
     return person
 
 
-def put_back(data, erase, check, *rows):
-    """Copy the folder after `rows`, run `erase`, put the copy back, and `check` what the server returns."""
+def replace_by_copy(data, erase, check, *rows):
+    """Push `rows`, copy the account's folder, run `erase`, put the copy back, and run `check` on a new server."""
     copy, seen = data.parent / "copy", {}
 
     async def scenario():
@@ -41,7 +41,7 @@ def put_back(data, erase, check, *rows):
     run(scenario)
 
 
-def test_erased_rows_stay_erased(tmp_path):
+def test_rows_erased_after_a_folder_copy_stay_erased(tmp_path):
     async def erase(ada):
         await send(ada, "facts", (dead(fact("erased")), fact("erased", value="secret")))
 
@@ -62,27 +62,27 @@ def test_erased_rows_stay_erased(tmp_path):
         new = await epoch(ada)
         async with h.services.users.detached(ada.id):
             pass
-        assert await epoch(ada) == new, "the new epoch begins once"
-        # A device that edited the kept row after the copy can push its edit.
+        assert await epoch(ada) == new, "only one new epoch must begin"
+        # A device that edited the kept row after the copy was made can still push its edit.
         edited = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
         assert await send(ada, "facts", (edited, None)) == []
         user_ledger(tmp_path / "data", ada.id).delete()
         assert _examine_rollbacks(tmp_path / "data").ok
 
     rows = ("facts", fact("erased", value="secret")), ("facts", fact("kept"))
-    put_back(tmp_path / "data", erase, check, *rows)
+    replace_by_copy(tmp_path / "data", erase, check, *rows)
 
 
-def test_forgotten_account_stays_forgotten(tmp_path):
+def test_account_forgotten_after_a_folder_copy_stays_forgotten(tmp_path):
     async def check(h, ada, seen):
         assert await ada.live("facts") == {}
         assert (await page(ada, "facts"))["forgottenAt"]
         assert await epoch(ada) != seen["epoch"]
 
-    put_back(tmp_path / "data", forget, check, ("facts", fact("f")))
+    replace_by_copy(tmp_path / "data", forget, check, ("facts", fact("f")))
 
 
-def test_revived_row_is_restored_by_devices(tmp_path):
+def test_row_revived_after_a_folder_copy_is_pushed_again_by_devices(tmp_path):
     async def erase(ada):
         tomb = dead(fact("f"))
         await send(ada, "facts", (tomb, fact("f")))
@@ -95,11 +95,11 @@ def test_revived_row_is_restored_by_devices(tmp_path):
         assert await epoch(ada) != seen["epoch"]
         assert await send(ada, "facts", (fact("f", value="second"), None)) == []
 
-    put_back(tmp_path / "data", erase, check, ("facts", fact("f")))
+    replace_by_copy(tmp_path / "data", erase, check, ("facts", fact("f")))
 
 
 @pytest.mark.parametrize("restarts", [1, 2])
-def test_ordinary_restart_keeps_the_epoch(tmp_path, restarts):
+def test_ordinary_server_restart_keeps_the_epoch(tmp_path, restarts):
     seen = {}
 
     async def scenario():

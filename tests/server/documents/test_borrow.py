@@ -18,13 +18,13 @@ async def lent(person, **more):
     return document_id
 
 
-def test_borrowed_document_serves_both_sessions_from_one_copy(tmp_path):
+def test_document_borrowed_by_two_sessions_is_stored_once(tmp_path):
     async def scenario(h, ada):
         await ada.upload("roses.txt", "Roses bloom along the wall.", "s1")
         lease = await lent(ada)
-        assert await found(ada, "s2") == [lease], "at once, and nothing else of the other session"
-        assert await found(ada, "s1") == [lease], "the session that had it has it still"
-        assert await found(ada, "s3") == [], "nor does a third"
+        assert await found(ada, "s2") == [lease], "only the borrowed document must be found, immediately"
+        assert await found(ada, "s1") == [lease], "the first session must still find the document"
+        assert await found(ada, "s3") == [], "a session that has not borrowed must not find the document"
         assert len(await ada.live("documents")) == len(await ada.live("vectorEmbeddings")) == 2
         await ada.call("DELETE", f"/v1/documents/{lease}/sessions/s2")
         assert (await found(ada, "s1"), await found(ada, "s2")) == ([lease], [])
@@ -32,7 +32,7 @@ def test_borrowed_document_serves_both_sessions_from_one_copy(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_deleted_document_leaves_sessions_and_marks_facts(tmp_path):
+def test_deleted_document_is_found_in_no_session_and_its_facts_are_marked(tmp_path):
     async def scenario(h, ada):
         lease = await lent(ada)
         known = fact("f1", sourceDocumentId=lease), fact("f2")
@@ -61,9 +61,9 @@ def test_document_without_sessions_can_be_borrowed_again(tmp_path):
             assert (await ada.call("DELETE", f"/v1/sessions/{gone}")).status_code == 200
             assert (await ada.live("documents"))[lease]["activeSessions"] == left
             assert await found(ada, second) == [lease] * len(left)
-        assert await found(ada, "s3") == [], "what no session has borrowed is searched by none"
+        assert await found(ada, "s3") == [], "a document without sessions must not be found"
         await ada.call("PUT", f"/v1/documents/{lease}/sessions/s3")
-        assert await found(ada, "s3") == [lease], "its vectors were never made anew"
+        assert await found(ada, "s3") == [lease], "the document must be found by its stored vectors"
 
     run_for_one(tmp_path, scenario)
 
@@ -82,7 +82,7 @@ def test_upload_at_document_limit_reports_the_limit(tmp_path):
     run_for_one(tmp_path, scenario)
 
 
-def test_vectors_name_a_document_but_no_session(tmp_path):
+def test_vectors_reference_a_document_but_no_session(tmp_path):
     async def scenario(h, ada):
         lease = await lent(ada)
         rows = (await ada.live("vectorEmbeddings")).values()

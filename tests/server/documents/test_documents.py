@@ -1,4 +1,4 @@
-"""The documents API: upload, borrow, search and rejections. Invariants 1, 3 and 4."""
+"""The documents API: uploads, borrowing, search, deletion and rejections."""
 
 import asyncio
 
@@ -17,14 +17,14 @@ def test_identical_uploads_share_one_document_across_sessions(tmp_path):
             assert (first["existing"], second["existing"]) == (False, True)
             assert second["document"]["id"] == first["document"]["id"]
             assert second["document"]["activeSessions"] == ["s1", "s2"]
-            assert second["document"]["accessCount"] == 0, "borrowed, and not used yet"
+            assert second["document"]["accessCount"] == 0, "borrowing must not count as an access"
             listed = (await ada.call("GET", "/v1/documents")).json()
             assert (listed["count"], listed["limit"], listed["warnFrom"]) == (1, 100, 90)
 
     run(scenario)
 
 
-def test_document_url_without_id_does_not_delete_all(tmp_path):
+def test_delete_request_without_document_id_deletes_no_document(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -36,7 +36,7 @@ def test_document_url_without_id_does_not_delete_all(tmp_path):
     run(scenario)
 
 
-def test_session_finds_only_borrowed_documents(tmp_path):
+def test_session_search_finds_only_borrowed_documents(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -45,7 +45,7 @@ def test_session_finds_only_borrowed_documents(tmp_path):
             assert (await ada.search("tenant notice", "s2"))["results"] == []
             await ada.call("PUT", f"/v1/documents/{document['id']}/sessions/s2")
             assert (await ada.search("tenant notice", "s2"))["results"]
-            # After a return, the origin session has no access either.
+            # After a return, even the session of the upload has no access.
             await ada.call("DELETE", f"/v1/documents/{document['id']}/sessions/s1")
             found = await ada.search("tenant notice", "s1")
             assert found["results"] == [] and found["scope"]["documentIds"] == []
@@ -87,7 +87,7 @@ def test_borrowing_counts_no_access_and_rejects_unknown_ids(tmp_path):
     run(scenario)
 
 
-def test_lookup_finds_a_named_document_of_the_pool(tmp_path):
+def test_lookup_finds_pool_document_named_in_the_message(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -103,7 +103,8 @@ def test_lookup_finds_a_named_document_of_the_pool(tmp_path):
             assert await named("what does the LEASE agreement say?") == ["Léase Agreement.txt"]
             assert await named("lease agreement.txt") == ["Léase Agreement.txt"]
             assert await named("what about tulips?") == []
-            assert await named("lease agreement", asking="s1") == []  # s1 has already borrowed the document
+            # Lookup skips documents that the session has borrowed.
+            assert await named("lease agreement", asking="s1") == []
 
     run(scenario)
 
@@ -123,7 +124,7 @@ def test_upload_beyond_the_document_limit_is_rejected(tmp_path):
     run(scenario)
 
 
-def test_account_is_warned_from_90_documents(tmp_path):
+def test_account_is_warned_once_it_has_90_documents(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -135,7 +136,7 @@ def test_account_is_warned_from_90_documents(tmp_path):
     run(scenario)
 
 
-def test_rejection_truncates_and_sanitizes_the_file_name(tmp_path):
+def test_upload_rejection_truncates_and_sanitizes_the_file_name(tmp_path):
     name = f"\u202einvoice{'x' * 3000}\u2067fdp.exe"
 
     async def scenario():
@@ -147,9 +148,9 @@ def test_rejection_truncates_and_sanitizes_the_file_name(tmp_path):
             h.services.uploads.limit.per_user = 0
             answers.append(await bob.upload(name, LEASE))
             for answer, code in zip(answers, ("TOO_LARGE", "DOCUMENT_LIMIT", "BUSY"), strict=True):
-                said = answer.json()["detail"]
-                assert answer.json()["code"] == code and "fdp.exe " in said
-                assert len(said) < 250 and said.isprintable(), said
+                detail = answer.json()["detail"]
+                assert answer.json()["code"] == code and "fdp.exe " in detail
+                assert len(detail) < 250 and detail.isprintable(), detail
 
     run(scenario)
 
@@ -177,7 +178,7 @@ def test_free_account_syncs_but_cannot_search(tmp_path):
     run(scenario)
 
 
-def test_deleted_document_disappears_and_marks_its_facts(tmp_path):
+def test_deleted_document_is_removed_and_its_facts_are_marked(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -194,7 +195,7 @@ def test_deleted_document_disappears_and_marks_its_facts(tmp_path):
     run(scenario)
 
 
-def test_session_deletion_keeps_its_documents(tmp_path):
+def test_session_deletion_keeps_its_borrowed_documents(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -208,7 +209,7 @@ def test_session_deletion_keeps_its_documents(tmp_path):
     run(scenario)
 
 
-def test_deleting_an_unknown_session_returns_its_documents(tmp_path):
+def test_deleting_a_never_synced_session_returns_its_documents(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -219,7 +220,7 @@ def test_deleting_an_unknown_session_returns_its_documents(tmp_path):
     run(scenario)
 
 
-def test_vectors_are_computed_in_background_and_synced(tmp_path):
+def test_vectors_of_uploads_are_computed_in_background_and_synced(tmp_path):
     async def scenario():
         async with house(tmp_path, model=MODELS) as h:
             ada = await h.person()
@@ -227,7 +228,7 @@ def test_vectors_are_computed_in_background_and_synced(tmp_path):
             await h.settle(ada)
             block = (await ada.pull("vectorEmbeddings"))[-1]
             embedder = await h.services.inference.get()
-            assert embedder is not None, "the test model is missing: make test prepares it"
+            assert embedder is not None, "the test needs a model: `make test` prepares it"
             assert (block["model"], block["dims"]) == (embedder.model, 384) and block["embedding"]
             assert next(iter((await ada.live("documents")).values()))["status"] == "ready"
             found = await ada.search("which animal makes noise?", mode="meaning")
@@ -236,7 +237,7 @@ def test_vectors_are_computed_in_background_and_synced(tmp_path):
     run(scenario)
 
 
-def test_search_without_model_uses_words_and_says_so(tmp_path):
+def test_search_without_model_uses_words_and_reports_it(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -249,7 +250,7 @@ def test_search_without_model_uses_words_and_says_so(tmp_path):
     run(scenario)
 
 
-def test_index_is_rebuilt_when_its_folder_is_missing(tmp_path):
+def test_document_index_is_rebuilt_if_its_folder_is_missing(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

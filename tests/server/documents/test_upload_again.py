@@ -1,4 +1,4 @@
-"""Repeated uploads of a file: when the server lacks a part of its text, and after a lost response."""
+"""Repeated uploads of a file: after the text was stored only partly, and after a lost response."""
 
 import hashlib
 
@@ -9,7 +9,7 @@ TEXT = "The landlord repairs the roof."
 
 
 def announced(person, **more):
-    """Return the row of a document whose text was not pushed."""
+    """Return the row of a document whose blocks were not pushed."""
     file_hash = hashlib.sha256(TEXT.encode()).hexdigest()
     given = {"status": "pending", "chunkCount": 3, "contentHash": file_hash, "activeSessions": ["s2"], **more}
     return document(person.id, "d", **given)
@@ -19,7 +19,7 @@ def texts(blocks):
     return {row_id: [chunk["text"] for chunk in row["chunks"]] for row_id, row in blocks.items()}
 
 
-def test_uploading_again_repairs_a_failed_document(tmp_path):
+def test_uploading_the_file_again_repairs_a_failed_document(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -38,7 +38,7 @@ def test_uploading_again_repairs_a_failed_document(tmp_path):
     run(scenario)
 
 
-def test_uploading_the_file_supplies_missing_text(tmp_path):
+def test_uploading_the_file_completes_a_document_with_missing_text(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -61,7 +61,7 @@ def test_uploading_the_file_supplies_missing_text(tmp_path):
     run(scenario)
 
 
-def test_document_at_the_limit_can_be_completed(tmp_path):
+def test_account_at_document_limit_can_complete_an_announced_document(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -90,7 +90,7 @@ def test_failed_upload_leaves_the_document_unchanged(tmp_path, monkeypatch):
 
 
 async def send(person, document_id, text=TEXT, session_id="s1"):
-    """Upload a file under an id that the client chose."""
+    """Upload a file with an id that the client has chosen."""
     form = {"sessionId": session_id, "id": document_id}
     return await person.call("POST", "/v1/documents", files={"file": ("roof.txt", text.encode())}, data=form)
 
@@ -132,7 +132,7 @@ def test_upload_of_existing_file_borrows_it(tmp_path):
     run(scenario)
 
 
-def test_document_id_cannot_be_reused(tmp_path):
+def test_document_id_cannot_be_reused_for_other_text_or_after_deletion(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

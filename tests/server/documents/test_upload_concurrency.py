@@ -37,8 +37,8 @@ def test_upload_over_user_limit_is_rejected_without_storing(tmp_path):
             tasks = [slow(ada, n) for n in range(h.services.uploads.limit.per_user)]
             await reading(1)
             answer = await ada.upload("notes.txt", "One more.")
-            said = refused(answer, 503, "BUSY")["detail"]
-            assert "notes.txt was not stored" in said and "Try again" in said
+            detail = refused(answer, 503, "BUSY")["detail"]
+            assert "notes.txt was not stored" in detail and "Try again" in detail
             assert int(answer.headers["Retry-After"]) > 0
             assert (await bob.upload("notes.txt", "Another user's.")).status_code == 201
             await give_up(*tasks)
@@ -77,7 +77,7 @@ def test_rejected_upload_is_not_read_into_memory(tmp_path):
     run(scenario)
 
 
-def test_slow_files_of_others_do_not_block_uploads(tmp_path):
+def test_slow_files_of_other_users_do_not_block_uploads(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             bob = await h.person()
@@ -91,7 +91,7 @@ def test_slow_files_of_others_do_not_block_uploads(tmp_path):
     run(scenario)
 
 
-def test_slow_files_of_one_user_leave_cores_free(tmp_path):
+def test_slow_files_of_one_user_leave_cores_free_for_other_users(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()

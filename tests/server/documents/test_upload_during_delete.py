@@ -1,4 +1,4 @@
-"""Uploads whose session is deleted, or whose account is forgotten, while the file is read."""
+"""Uploads during which the session is deleted, or all data of the account is forgotten, while the file is parsed."""
 
 from property.rows import session
 from server.in_process_server import house, run
@@ -26,12 +26,12 @@ def test_document_survives_session_deletion_during_upload(tmp_path, monkeypatch)
             answer = await ada.upload("roof.txt", TEXT)
             assert answer.status_code == 201, answer.text
             (row,) = (await ada.live("documents")).values()
-            assert (row["activeSessions"], row["accessCount"]) == ([], 0), "in the pool, for the next session"
+            assert (row["activeSessions"], row["accessCount"]) == ([], 0), "the document must be in the pool"
 
     run(scenario)
 
 
-def test_forget_everything_during_upload_stores_nothing(tmp_path, monkeypatch):
+def test_forget_everything_during_upload_stores_no_document(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -43,7 +43,7 @@ def test_forget_everything_during_upload_stores_nothing(tmp_path, monkeypatch):
             assert await ada.live("documents") == {}
             monkeypatch.undo()
             assert (await ada.upload("roof.txt", TEXT, None)).status_code == 201, (
-                "who sends it again means it"
+                "a later upload must be accepted"
             )
 
     run(scenario)

@@ -1,4 +1,4 @@
-"""Forms that no browser sends are rejected immediately with an explanation, and nothing is stored."""
+"""Multipart forms of uploads: malformed forms are rejected with an explanation and without storing a document."""
 
 import asyncio
 import time
@@ -47,7 +47,7 @@ async def sent(person, body, kind="multipart/form-data; boundary=B"):
 @pytest.mark.parametrize(
     "kind", ["multipart/form-data; boundary=B", "multipart/form-data", "text/plain; boundary=B"]
 )
-def test_malformed_form_is_rejected(tmp_path, body, kind):
+def test_malformed_upload_form_is_rejected(tmp_path, body, kind):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -58,7 +58,7 @@ def test_malformed_form_is_rejected(tmp_path, body, kind):
 
 
 @pytest.mark.parametrize("charset", [b"bogus", b"hex", b"idna", b"undefined", b"utf-16", b'"a\0b"'])
-def test_declared_part_encoding_is_ignored(tmp_path, charset):
+def test_declared_encoding_of_a_form_part_is_ignored(tmp_path, charset):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -68,21 +68,20 @@ def test_declared_part_encoding_is_ignored(tmp_path, charset):
     run(scenario)
 
 
-def test_slow_to_decode_field_is_rejected_quickly(tmp_path):
+def test_form_field_that_is_slow_to_decode_is_rejected_quickly(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
             body = FILE + field(b"a" * 100_000 + b"-" + b"b" * 100_000, b"punycode") + END
             began = time.thread_time()
             refused(await sent(ada, body), 400, "BAD_REQUEST")
-            assert (
-                time.thread_time() - began < 0.5
-            )  # CPU seconds: decoding took 1.2 s, and 100 times as long for ten times the bytes
+            # CPU seconds. Decoding once took 1.2 s, and 100 times as long for ten times as many bytes.
+            assert time.thread_time() - began < 0.5
 
     run(scenario)
 
 
-def test_slowly_sent_file_is_accepted(tmp_path):
+def test_upload_sent_in_small_pieces_is_accepted(tmp_path):
     async def pieces(body):
         for at in range(0, len(body), 7):
             yield body[at : at + 7]
@@ -113,7 +112,7 @@ ENCODED_NAMES = {
 
 
 @pytest.mark.parametrize(("parameter", "name"), ENCODED_NAMES.items())
-def test_encoded_upload_name_is_decoded(tmp_path, parameter, name):
+def test_encoded_file_name_of_upload_is_decoded(tmp_path, parameter, name):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

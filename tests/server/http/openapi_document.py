@@ -1,12 +1,12 @@
-"""The API's document as it is served, and answers that are held against it."""
+"""The served OpenAPI document, and checks of responses against it."""
 
 import re
 
 import jsonschema_rs
 
 
-class Told:
-    """The served document. `check` holds an answer against it, and remembers which operations were held."""
+class ServedDocument:
+    """The served document. `check` validates a response against it, and `held` names the operations checked so far."""
 
     def __init__(self, document):
         self.document = document
@@ -38,5 +38,5 @@ class Told:
         jsonschema_rs.validator_for(whole).validate(value)
 
 
-async def told_by(h, person):
-    return Told((await person.call("GET", "/schema/openapi.json")).json())
+async def load_document(h, person):
+    return ServedDocument((await person.call("GET", "/schema/openapi.json")).json())

@@ -1,6 +1,6 @@
-"""Every route of the app, and the requests that are made of it with ids that are another's, or nobody's.
+"""Every route of the app, with requests that tests make with foreign or unknown ids.
 
-In what is sent and in paths, `{kind}` stands for the id of that kind.
+In paths and bodies, `{kind}` stands for an id of that kind.
 """
 
 import base64
@@ -11,7 +11,7 @@ from property.sync_wire import COLLECTIONS
 CANARY = "canary-xq7-aubergine"
 KINDS = ("document", "session", "project", "episode", "fact", "memory", "entity", "entity2", "relationship",
          "summary", "observation", "token", "account")  # fmt: skip
-# what a path's parameter is an id of; those that are no ids have a fixed value
+# Maps each path parameter to a kind of id, or to a fixed value if it is not an id.
 PARAMETERS = {
     "document_id": "{document}",
     "session_id": "{session}",
@@ -37,7 +37,7 @@ def push(row, **more):
 
 
 def rows(me):
-    """A row of each collection under ids that may be another's; `me` is the account that sends them."""
+    """Map each collection to a row whose ids are placeholders. `me` is the `userId` of the document."""
     return {
         "documents": make.document(me, "{document}", activeSessions=["{session}"]),
         "vectorEmbeddings": make.block("{document}", 0),
@@ -53,7 +53,7 @@ def rows(me):
 
 
 def pushes():
-    """Deletes first, then rows, to each collection: as its owner, and with Ada's account as owner."""
+    """Yield pushes to each collection: rows with an assumed state, rows with Ada's account as `userId`, and deletes."""
     for name, row in rows("{me}").items():
         yield {"name": name, **push(row, assumedMasterState=row)}
     for name, row in rows("{account}").items():
@@ -74,7 +74,8 @@ DONE = {"v": 1, "id": "{account}", "at": "2026-06-01T10:00:00.000Z", "project": 
         "kind": "command", "content": "ls"}  # fmt: skip
 EDGE = {"fromId": "{entity}", "toId": "{entity2}", "label": "knows"}
 PLACE = base64.urlsafe_b64encode(b'["2099-01-01T00:00:00.000Z","~"]').decode()
-# Route → the requests to make of it, in this order: first what reads and names ids, then what writes, then what leaves.
+# Maps each route to its requests, in the order in which the test sends them. Routes that delete all data, sign out or
+# delete the account come last.
 TABLE = {
     "GET /health": [{}],
     "GET /ready": [{}],

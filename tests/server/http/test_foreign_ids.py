@@ -1,9 +1,9 @@
 """Every route answers a foreign id like an unknown id, so accounts neither see nor change each other's
 data.
 
-The table lists every route of the app; a missing route fails the first test. Bob makes each call with
-Ada's ids, Carol makes the same calls with unknown ids. Both must get equal responses, and Ada's data must
-stay unchanged.
+The table in `route_requests` lists the requests of every route, and the first test fails if a route is missing. Bob
+sends each request with Ada's ids, and Carol sends it with unknown ids. Both must get the same response, and Ada's data
+must stay unchanged.
 """
 
 import asyncio
@@ -47,13 +47,15 @@ def filled(template, ids):
 
 
 async def ask(h, person, route, request, ids):
-    """Make one call of the table. Streams are closed as soon as they open."""
+    """Send one request of the table. Close streams as soon as they are open."""
     method, path = route.split(" ")
     request = filled(request, ids)
     if "files" in request:
         request["files"] = {name: tuple(file) for name, file in request["files"].items()}
     parameters = {**filled(PARAMETERS, ids), "name": request.pop("name", "")}
-    assert set(re.findall(r"{(\w+)}", path)) <= parameters.keys(), f"{route}: say what this parameter is"
+    assert set(re.findall(r"{(\w+)}", path)) <= parameters.keys(), (
+        f"{route}: add this parameter to PARAMETERS"
+    )
     call = person.call(method, path.format(**parameters), **request)
     if not path.lower().endswith("stream"):
         return await call
@@ -64,14 +66,14 @@ async def ask(h, person, route, request, ids):
 
 
 def body_of(answer):
-    """Return the whole body as text. For a ZIP file, return the text of all its files."""
+    """Return the body of the response as text. For a ZIP file, return the text of all its files."""
     if answer.headers.get("content-type") != "application/zip":
         return answer.text
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         return "\n".join(f"{name}\n{archive.read(name).decode()}" for name in archive.namelist())
 
 
-def told(answer, ids):
+def normalized_body(answer, ids):
     """Return the body with ids, times and secrets replaced by placeholders, so that bodies can be
     compared.
     """
@@ -80,7 +82,8 @@ def told(answer, ids):
         text = text.replace(value, f"<{kind}>")
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "<time>", text)
-    text = re.sub(r'"base":"[^"]*"', "<base>", text)  # background work takes a seq at an unpredictable time
+    # The base differs, because background work takes a seq at any time.
+    text = re.sub(r'"base":"[^"]*"', "<base>", text)
     text = re.sub(r"<my epoch>\.[\w-]{20}", "<checkpoint>", text)
     text = re.sub(r"\(\w{8}\)\.txt", "<name>", text)
     text = re.sub(r'"[or][0-9a-f]{32}"', '"<derived>"', text)
@@ -120,7 +123,7 @@ async def fill(h, ada):
 
 
 async def everything(h, ada):
-    """Return all data of Ada, as her own requests see it."""
+    """Return all data of Ada that her own requests return, and her account record."""
     held = await h.everything(ada)
     held["observations"] = (await ada.call("GET", "/v1/observations?project=*")).json()
     held["me"] = (await ada.call("GET", "/v1/me")).json()
@@ -130,7 +133,7 @@ async def everything(h, ada):
 
 
 async def own_ids(h, person):
-    """Return the requester's own values that a response may contain and that differ between users."""
+    """Return values of the requester that responses may contain and that differ between users."""
     page = (await person.call("GET", "/v1/sync/facts/0/pull")).json()
     return {
         "me": person.id,
@@ -139,21 +142,21 @@ async def own_ids(h, person):
     }
 
 
-def test_every_route_is_in_the_table(tmp_path):
+def test_every_route_is_in_the_table_of_foreign_ids(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             served, known = routes_of(h.app), set(TABLE)
-            assert served - known == set(), (
-                "new routes: say in the table how they are called with a foreign id"
+            assert served - known == set(), "add requests with foreign ids for these new routes to the table"
+            assert known - served == set(), "remove these routes from the table, because they no longer exist"
+            assert set(COLLECTIONS) == set(h.services.registry.synced), (
+                "add a row of the new collection to the table"
             )
-            assert known - served == set(), "these routes are gone"
-            assert set(COLLECTIONS) == set(h.services.registry.synced), "a new collection: add its row above"
 
     run(scenario)
 
 
 def test_foreign_ids_are_answered_like_unknown_ids(tmp_path):
-    """The scripted assistant answers with its whole prompt."""
+    """The scripted assistant answers with its whole prompt, so the test also detects Ada's text in prompts."""
 
     async def scenario():
         async with (
@@ -183,7 +186,8 @@ def test_foreign_ids_are_answered_like_unknown_ids(tmp_path):
                         )
                     assert heard.status_code == other.status_code, f"{route}: {said} / {other.text}"
                     assert heard.status_code < 500, f"{route}: {said}"
-                    assert told(heard, foreign | bobs) == told(other, unknown | carols), route
+                    expected = normalized_body(other, unknown | carols)
+                    assert normalized_body(heard, foreign | bobs) == expected, route
                     if heard.status_code >= 400:
                         assert heard.headers["content-type"] == "application/problem+json"
                         assert heard.json()["code"] and heard.json()["error"] is True
@@ -192,10 +196,8 @@ def test_foreign_ids_are_answered_like_unknown_ids(tmp_path):
     run(scenario)
 
 
-def test_stream_contains_only_the_accounts_own_changes(tmp_path):
-    """Bob listens on all streams while Ada writes to every collection and uploads, borrows and deletes a
-    document.
-    """
+def test_stream_contains_only_changes_of_its_own_account(tmp_path):
+    """Bob reads all his streams while Ada writes to every collection and uploads, borrows and deletes a document."""
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -212,13 +214,13 @@ def test_stream_contains_only_the_accounts_own_changes(tmp_path):
             h.services.hub.close_user(bob.id)
             heard = [(await asyncio.wait_for(stream, 60)).text for stream in streams]
             for path, text in zip(paths, heard, strict=True):
-                assert "bobs-" in text, f"{path}: Bob did not hear himself"
+                assert "bobs-" in text, f"{path}: Bob's stream lacks his own change"
                 assert CANARY not in text and not any(i in text for i in ids.values()), path
 
     run(scenario)
 
 
-def test_identical_files_are_deduplicated_per_account_only(tmp_path):
+def test_identical_files_are_deduplicated_only_within_an_account(tmp_path):
     """An upload must not reveal whether another user already has the file."""
 
     async def scenario():
@@ -235,11 +237,8 @@ def test_identical_files_are_deduplicated_per_account_only(tmp_path):
     run(scenario)
 
 
-def test_accounts_may_use_the_same_ids(tmp_path):
-    """Devices choose ids.
-
-    The same id in two accounts means two separate rows, in the records and in the index.
-    """
+def test_two_accounts_may_use_the_same_row_ids(tmp_path):
+    """Devices choose ids, so two accounts may use the same id for different rows, in the records and in the index."""
 
     async def scenario():
         async with house(tmp_path) as h:

@@ -1,7 +1,7 @@
-"""Every route except the streams gets requests that its OpenAPI schema allows or forbids.
+"""Fuzz every route except the streams with requests that its OpenAPI schema allows or forbids.
 
-Each response must be documented in status, media type and schema. Errors must be problems, never a 500.
-The schema is the served one, so a new route is fuzzed as soon as it exists.
+The status, media type and schema of each response must be documented. Errors must be problem responses, but never 500.
+The test uses the schema that the server returns, so it includes new routes automatically.
 """
 
 import json
@@ -24,7 +24,7 @@ CONFORMS = [status_code_conformance, content_type_conformance, response_schema_c
 
 
 class Served(Threaded):
-    """A server in a thread, with one account whose requests it sends."""
+    """A server in a thread, and a client of its only account."""
 
     def __init__(self, data) -> None:
         super().__init__(data)

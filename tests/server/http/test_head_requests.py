@@ -8,7 +8,7 @@ from property.rows import session
 from server.http.route_requests import TABLE
 from server.in_process_server import house, run
 
-# Streams, whose GET response does not end.
+# Paths of streams, whose GET response does not end by itself.
 STREAMS = ("/v1/sync/facts/0/pullStream", "/v1/sync/stream")
 PLAIN = (
     "/health",
@@ -24,7 +24,7 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("path", PLAIN)
-def test_head_returns_get_headers_without_a_body(tmp_path, path):
+def test_head_request_returns_headers_of_get_without_a_body(tmp_path, path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -39,7 +39,7 @@ def test_head_returns_get_headers_without_a_body(tmp_path, path):
 
 
 @pytest.mark.parametrize("path", STREAMS)
-def test_head_of_a_stream_ends_immediately(tmp_path, path):
+def test_head_request_for_a_stream_ends_immediately(tmp_path, path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -67,7 +67,7 @@ def test_every_get_route_accepts_head(tmp_path):
     run(scenario)
 
 
-def test_head_ignores_ranges(tmp_path):
+def test_head_request_ignores_a_range_header(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -43,7 +43,7 @@ def is_problem(answer):
     return True
 
 
-def test_health_needs_no_credentials(tmp_path):
+def test_health_route_needs_no_credentials(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             answer = await anyone.get("/health")
@@ -76,10 +76,12 @@ def test_readiness_is_503_while_data_folder_is_unwritable(tmp_path):
             answer = await anyone.get("/ready")
             assert answer.status_code == 503
             assert answer.json()["ready"] is False and "failed" in answer.json()["index"]
-            assert (await anyone.get("/health")).status_code == 200, "alive, though not ready"
+            assert (await anyone.get("/health")).status_code == 200, (
+                "the server must be alive although it is not ready"
+            )
             away.rename(data)
             assert (await anyone.get("/ready")).status_code == 200
-            assert not list(data.glob(".probe*")), "the check leaves nothing behind"
+            assert not list(data.glob(".probe*")), "the check must leave no file"
 
     run(scenario)
 
@@ -97,7 +99,7 @@ def test_readiness_is_503_when_store_is_unreadable(tmp_path):
     run(scenario)
 
 
-def test_damaged_model_makes_server_unready_but_stops_cleanly(tmp_path):
+def test_server_with_damaged_model_is_not_ready_but_stops_cleanly(tmp_path):
     async def scenario():
         models = tmp_path / "models" / "all-minilm-l6-v2"
         models.mkdir(parents=True)
@@ -116,7 +118,7 @@ def test_damaged_model_makes_server_unready_but_stops_cleanly(tmp_path):
     run(scenario)
 
 
-def test_metrics_cover_the_server_without_user_data(tmp_path):
+def test_metrics_describe_the_server_without_user_data(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as machine:
             ada = await h.person()
@@ -129,7 +131,7 @@ def test_metrics_cover_the_server_without_user_data(tmp_path):
             assert values["vademecum_accounts"] == 1 and values["vademecum_attached_files"] == 1
             assert {f"vademecum_jobs_{job}" for job in ("index", "embed", "erase")} <= values.keys()
             helped = re.findall(r"^# (?:HELP|TYPE) (\S+)", answer.text, re.M)
-            assert values.keys() <= set(helped), "each has a help text and a type"
+            assert values.keys() <= set(helped), "each metric must have a help text and a type"
             assert ada.id not in answer.text and "lease" not in answer.text
 
     run(scenario)
@@ -209,7 +211,7 @@ def test_unknown_path_is_a_problem_for_every_method(tmp_path):
     run(scenario)
 
 
-def test_unsupported_method_is_405_problem(tmp_path):
+def test_unsupported_method_gets_405_problem(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -225,7 +227,7 @@ def test_unsupported_method_is_405_problem(tmp_path):
     run(scenario)
 
 
-def test_schema_lists_public_routes_and_hides_local_ones(tmp_path):
+def test_schema_lists_public_routes_and_hides_local_routes(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             answer = await anyone.get("/schema/openapi.json")
@@ -248,7 +250,7 @@ def test_schema_lists_public_routes_and_hides_local_ones(tmp_path):
     run(scenario)
 
 
-def test_api_page_loads_nothing_from_other_origins(tmp_path):
+def test_api_page_loads_no_resource_from_other_origins(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             page = await anyone.get("/schema")
@@ -273,7 +275,7 @@ def test_api_page_loads_nothing_from_other_origins(tmp_path):
     run(scenario)
 
 
-def test_oversized_body_is_413_problem(tmp_path):
+def test_oversized_body_gets_413_problem(tmp_path):
     async def scenario():
         async with house(tmp_path, body_max=1000) as h:
             ada = await h.person()
@@ -284,12 +286,12 @@ def test_oversized_body_is_413_problem(tmp_path):
     run(scenario)
 
 
-def test_readiness_checks_of_blocked_store_share_one_thread(tmp_path):
+def test_concurrent_readiness_checks_of_blocked_store_share_one_thread(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             with h.services.accounts._lock:
                 checks = [asyncio.create_task(h.services.accounts.ping()) for _ in range(20)]
-                await asyncio.sleep(0)  # let each check submit its call
+                await asyncio.sleep(0)  # let each check pass its call to the thread
                 await asyncio.sleep(0)
                 async with asyncio.timeout(20):
                     assert await h.services.instance.run(
@@ -301,8 +303,8 @@ def test_readiness_checks_of_blocked_store_share_one_thread(tmp_path):
     run(scenario)
 
 
-def test_readiness_answers_in_time_despite_hanging_storage(tmp_path, monkeypatch):
-    assert 2 * health_metrics.READY_TIMEOUT_S < 15, "one check after the other"
+def test_readiness_check_responds_in_time_while_storage_hangs(tmp_path, monkeypatch):
+    assert 2 * health_metrics.READY_TIMEOUT_S < 15, "two consecutive checks must fit into a probe's timeout"
     monkeypatch.setattr(health_metrics, "READY_TIMEOUT_S", 0.05)
     may_end = threading.Event()
     monkeypatch.setattr(health_metrics, "_write_probe", lambda parts: may_end.wait(60))

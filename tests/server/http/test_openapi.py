@@ -1,4 +1,4 @@
-"""The OpenAPI document is accurate and helpful, its references resolve, and its limits are enforced."""
+"""The OpenAPI document: its descriptions are complete, its references resolve, and the server enforces its limits."""
 
 import re
 
@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 
 from property.rows import fact
-from server.http.openapi_document import Told, told_by
+from server.http.openapi_document import ServedDocument, load_document
 from server.in_process_server import house, run
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import UnreadableFile, VademecumError
@@ -21,7 +21,7 @@ def document(tmp_path_factory):
 
     async def scenario():
         async with house(tmp_path_factory.mktemp("house")) as h:
-            found.append((await told_by(h, await h.person())).document)
+            found.append((await load_document(h, await h.person())).document)
 
     run(scenario)
     return found[0]
@@ -38,7 +38,7 @@ def every(node):
 
 def test_every_operation_has_id_tag_and_description(document):
     tags = {tag["name"] for tag in document["tags"]}
-    for operation in Told(document).operations.values():
+    for operation in ServedDocument(document).operations.values():
         assert re.fullmatch("[a-z]+([A-Z][a-z]+)*", operation["operationId"])
         assert len(operation["tags"]) == 1 and set(operation["tags"]) <= tags, operation["operationId"]
         assert 8 < len(operation["summary"]) < 60, operation["operationId"]
@@ -50,7 +50,7 @@ def test_every_operation_has_id_tag_and_description(document):
 
 def test_every_field_and_parameter_is_camel_case(document):
     names = {name for node in every(document["components"]["schemas"]) for name in node.get("properties", ())}
-    operations = Told(document).operations.values()
+    operations = ServedDocument(document).operations.values()
     names |= {parameter["name"] for o in operations for parameter in o.get("parameters", [])}
     assert {"signedIn", "newDocumentState", "documentId"} <= names
     assert [n for n in names if not re.fullmatch("[a-z][a-zA-Z0-9]*", n)] == ["_deleted"]
@@ -59,19 +59,21 @@ def test_every_field_and_parameter_is_camel_case(document):
 def test_schema_references_resolve_and_no_schema_is_unused(document):
     references = {node["$ref"] for node in every(document) if "$ref" in node}
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    assert references == known, "nor is there one to which nothing leads"
+    assert references == known, "references and schemas must match"
     rows = {f"#/components/schemas/{c.struct.__name__}Doc" for c in COLLECTIONS if c.synced}
     assert rows <= references
 
 
 def test_error_responses_are_problems_with_documented_codes(document):
-    for operation in Told(document).operations.values():
+    for operation in ServedDocument(document).operations.values():
         for status, answer in operation["responses"].items():
             if status >= "400" and (operation["operationId"], status) != ("getReadiness", "503"):
                 schema = {"$ref": "#/components/schemas/Problem"}
                 assert answer["content"] == {"application/problem+json": {"schema": schema}}
-    search = Told(document).operations["search"]["responses"]
-    assert search["403"]["description"] == "`TIER`, `FORBIDDEN`", "its own codes and those of every route"
+    search = ServedDocument(document).operations["search"]["responses"]
+    assert search["403"]["description"] == "`TIER`, `FORBIDDEN`", (
+        "the description must list the codes of this route and of all routes"
+    )
     assert search["429"]["headers"].keys() == {"Retry-After"}
     assert set(CODES.values()) | {kind.code for kind in kinds(VademecumError)} <= CODE_MEANINGS.keys()
     for code in CODE_MEANINGS:
@@ -79,9 +81,9 @@ def test_error_responses_are_problems_with_documented_codes(document):
 
 
 def kinds(kind):
-    """Yield every error class that HTTP responses can report.
+    """Yield all subclasses of `kind` whose code an HTTP response can contain.
 
-    `UNREADABLE` always carries the code of its reason.
+    Model errors never reach a response, and unreadable files are reported with the code of a subclass.
     """
     for child in kind.__subclasses__():
         if child is not UnreadableFile and not issubclass(child, ModelError):
@@ -89,11 +91,11 @@ def kinds(kind):
             yield from kinds(child)
 
 
-def test_operations_without_security_need_no_credentials(tmp_path):
+def test_operations_documented_without_security_need_no_credentials(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             anyone = await h.person()
-            told = await told_by(h, anyone)
+            told = await load_document(h, anyone)
             assert told.document["security"] == [{"token": []}, {"cookie": []}]
             assert set(told.document["components"]["securitySchemes"]) == {"token", "cookie"}
             del anyone.client.headers["Authorization"]
@@ -106,7 +108,7 @@ def test_operations_without_security_need_no_credentials(tmp_path):
 
 
 def test_push_and_upload_bodies_are_described(document):
-    told = Told(document)
+    told = ServedDocument(document)
     push = told.operations["push"]["requestBody"]
     assert push["required"]
     schema = push["content"]["application/json"]["schema"]
@@ -122,7 +124,7 @@ def test_request_limits_are_documented_and_enforced(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            told = await told_by(h, ada)
+            told = await load_document(h, ada)
             bounded = set()
             for name, operation in told.operations.items():
                 for wrong in _wrong(told, operation):
@@ -150,7 +152,7 @@ def test_request_limits_are_documented_and_enforced(tmp_path):
 
 
 async def _hold(told, ada, name, wrong):
-    """Check that the request in `wrong` is rejected with the message in `wrong`."""
+    """Check that the server rejects a request. `wrong`: the request's arguments, and the expected error message."""
     asked, said = wrong
     place = {"name": "facts", "version": 0, "type": "place"}
     place |= {
@@ -161,7 +163,7 @@ async def _hold(told, ada, name, wrong):
 
 
 def _wrong(told, operation):
-    """Yield values below and above each documented limit of the query and body, with the expected message."""
+    """Yield requests with a value outside each documented limit, each with the expected error message."""
     query = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "query"}
     needed = {name: "x" for name, one in query.items() if one["required"]}
     for name, one in query.items():
@@ -192,7 +194,7 @@ def test_agent_operations_document_the_required_project(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            told = await told_by(h, ada)
+            told = await load_document(h, ada)
             for name in ("listObservations", "listAgentProjects", "listAgentSessions", "briefAgent", "getTimeline",
                          "pinObservation", "deleteObservation"):  # fmt: skip
                 (project,) = (one for one in told.operations[name]["parameters"] if one["name"] == "project")
@@ -212,17 +214,17 @@ def test_agent_operations_document_the_required_project(tmp_path):
     run(scenario)
 
 
-def test_relationship_deletion_accepts_body_or_query(document):
-    operation = Told(document).operations["disconnectEntities"]
+def test_relationship_deletion_documents_body_and_query_parameters(document):
+    operation = ServedDocument(document).operations["disconnectEntities"]
     assert operation["requestBody"]["required"] is False
-    Told(document).fits(
+    ServedDocument(document).fits(
         operation["requestBody"]["content"]["application/json"]["schema"],
         {"fromId": "a", "toId": "b", "label": "knows"},
     )
     assert {"fromId", "toId", "label"} <= {one["name"] for one in operation["parameters"]}
 
 
-def test_no_response_is_an_undescribed_object(document):
+def test_every_object_of_the_schema_has_described_properties(document):
     assert {"type": "object", "additionalProperties": {}} not in list(every(document))
 
 
@@ -232,7 +234,7 @@ def test_every_schema_can_be_compiled(document):
         jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": components})
 
 
-def test_page_and_event_may_contain_forgotten_at(document):
+def test_page_and_event_schemas_document_optional_forgotten_at(document):
     for name in ("Page", "StreamEvent"):
         schema = document["components"]["schemas"][name]
         assert schema["properties"]["forgottenAt"]["type"] == "string"

@@ -3,9 +3,9 @@
 import msgspec
 
 from property.rows import entity, episode, fact, project, session
-from server.accounts.account_clients import at_browser
+from server.accounts.account_clients import with_browser
 from server.chat.assistant_server import events_of
-from server.http.openapi_document import told_by
+from server.http.openapi_document import load_document
 from server.in_process_server import house, run
 from server.listening_server import listen, listening
 from server.models.test_browser_models import install
@@ -18,7 +18,7 @@ PASSWORD = "a password of hers"
 def test_every_operation_matches_its_documented_response(tmp_path):
     async def scenario(h, url):
         ada = await h.person()
-        told = await told_by(h, ada)
+        told = await load_document(h, ada)
         await _documents(told, ada)
         await _memory(told, ada)
         await _jobs(told, ada)
@@ -192,7 +192,7 @@ async def _agents(told, ada):
         "id"
     ]
     merged = await told.call(ada, "mergeProjects", path={"projectId": project_id}, json={"into": other})
-    assert merged.json()["moved"] == 3, "two observations and what the folder is called"
+    assert merged.json()["moved"] == 3, "two observations and the folder claim must be moved"
     await told.call(ada, "mergeProjects", 404, path={"projectId": project_id}, json={"into": other})
     forgotten = await told.call(ada, "deleteProject", path={"projectId": other}, params={"forget": "now"})
     assert forgotten.json()["leftovers"] == 0
@@ -215,7 +215,8 @@ async def _sync(told, ada):
     told.fits({"$ref": "#/components/schemas/PushRow"}, batch[0])
     (answer,) = (await told.call(ada, "push", path=facts, json=batch)).json()
     assert answer["syncError"]["code"] == "INVALID"
-    for collection in ("documents", "vectorEmbeddings", "sessions", "facts"):  # deleted rows among them
+    # These collections also contain deleted rows.
+    for collection in ("documents", "vectorEmbeddings", "sessions", "facts"):
         path = {"name": collection, "version": 0}
         assert (await told.call(ada, "pull", path=path)).json()["documents"], collection
     await told.call(ada, "pull", 409, path=facts, params={"id": "another"})
@@ -235,7 +236,7 @@ async def _sync(told, ada):
 
 async def _account(told, h, ada):
     await told.call(ada, "getMe")
-    there = await at_browser(h, ada)
+    there = await with_browser(h, ada)
     await told.call(ada, "createToken", 403, json={"name": "phone"})
     made = (await told.call(there, "createToken", 201, json={"name": "phone"})).json()
     assert len((await told.call(ada, "listTokens")).json()) == 2
@@ -265,5 +266,5 @@ async def _account(told, h, ada):
     path = {"accountId": bob["userId"]}
     change = {"tier": "JIVE", "resetPassword": True}
     await told.call(boss, "changeAccount", 403, path=path, json=change)
-    await told.call(await at_browser(h, boss), "changeAccount", path=path, json=change)
+    await told.call(await with_browser(h, boss), "changeAccount", path=path, json=change)
     await told.call(boss, "deleteAccount", path=path)

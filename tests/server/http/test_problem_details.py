@@ -1,4 +1,4 @@
-"""Problem responses say what is wrong with the request and what would be accepted."""
+"""Problem responses name the error in the request and what the server would accept instead."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from property.sync_wire import alone
 from server.in_process_server import browser, house, refused, run, with_token
 
 
-def test_invalid_token_is_named_in_the_problem(tmp_path):
+def test_problem_says_if_token_is_invalid_or_browser_is_signed_out(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
-            said = refused(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")["detail"]
-            assert said.startswith("This API token is unknown or revoked.")
-            said = refused(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")["detail"]
-            assert said.startswith("You are signed out.")
+            detail = refused(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")["detail"]
+            assert detail.startswith("This API token is unknown or revoked.")
+            detail = refused(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")["detail"]
+            assert detail.startswith("You are signed out.")
 
     run(scenario)
 
@@ -22,17 +22,17 @@ def test_invalid_token_is_named_in_the_problem(tmp_path):
     ("method", "path", "sentence"),
     [("POST", "/v1/forget", "forget everything"), ("DELETE", "/v1/me", "leave for good")],
 )
-def test_missing_confirmation_names_the_expected_body(tmp_path, method, path, sentence):
+def test_problem_for_missing_confirmation_names_the_expected_body(tmp_path, method, path, sentence):
     async def scenario(ada):
-        said = refused(await ada.call(method, path, json={}), 400, "BAD_REQUEST")["detail"]
-        assert f'send {{"confirm": "{sentence}"}}. Nothing was changed.' in said
-        said = refused(await ada.call(method, path), 400, "BAD_REQUEST")["detail"]
-        assert said == "The body is missing."
+        detail = refused(await ada.call(method, path, json={}), 400, "BAD_REQUEST")["detail"]
+        assert f'send {{"confirm": "{sentence}"}}. Nothing was changed.' in detail
+        detail = refused(await ada.call(method, path), 400, "BAD_REQUEST")["detail"]
+        assert detail == "The body is missing."
 
     alone(tmp_path, scenario)
 
 
-def test_missing_body_field_is_named(tmp_path):
+def test_problem_names_the_missing_body_field(tmp_path):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/search", json={"query": "apples"})
         assert refused(answer, 400, "BAD_REQUEST")["detail"] == "The body lacks `sessionId`."
@@ -40,7 +40,7 @@ def test_missing_body_field_is_named(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_invalid_body_field_is_named(tmp_path):
+def test_problem_names_the_invalid_body_field(tmp_path):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/memories", json={"text": "Tea.", "sessionId": "a b"})
         assert refused(answer, 400, "BAD_REQUEST")["detail"].startswith(
@@ -50,7 +50,7 @@ def test_invalid_body_field_is_named(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_invalid_date_names_the_expected_format(tmp_path):
+def test_problem_for_invalid_date_names_the_expected_format(tmp_path):
     async def scenario(ada):
         (row,) = await ada.push("sessions", session("s", createdAt="2026-11-21"))
         assert row["syncError"]["message"] == "`createdAt` must look like 2026-11-21T15:09:02.059Z."
@@ -60,7 +60,7 @@ def test_invalid_date_names_the_expected_format(tmp_path):
 
 @pytest.mark.parametrize("session", ["", "not an id", "s1\n", "a/b", "x" * 101])
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
-def test_invalid_session_id_is_named(tmp_path, path, session):
+def test_problem_names_the_invalid_session_id(tmp_path, path, session):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -71,7 +71,7 @@ def test_invalid_session_id_is_named(tmp_path, path, session):
 
 
 @pytest.mark.parametrize("name", ["__proto__", "."])
-def test_reserved_id_names_the_rule(tmp_path, name):
+def test_problem_for_reserved_id_names_the_rule(tmp_path, name):
     async def scenario(ada):
         (row,) = await ada.push("sessions", session(name))
         assert "not be `.`, `..` or a name" in row["syncError"]["message"]
@@ -85,7 +85,7 @@ def test_reserved_id_names_the_rule(tmp_path, name):
     [[("file", (None, "text"))], [("file", ("a.txt", b"a")), ("file", ("b.txt", b"b"))]],
     ids=["no filename", "two files"],
 )
-def test_upload_without_exactly_one_file_is_explained(tmp_path, parts):
+def test_problem_explains_that_upload_needs_exactly_one_file(tmp_path, parts):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/documents", files=parts)
         detail = refused(answer, 400, "BAD_REQUEST")["detail"]

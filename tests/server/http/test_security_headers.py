@@ -1,8 +1,8 @@
-"""Every response, including errors, restricts the browser to this origin's scripts and connections."""
+"""Every response, including errors, has headers that allow only scripts and connections of the server's origin."""
 
 import asyncio
 
-from server.accounts.account_clients import at_browser
+from server.accounts.account_clients import with_browser
 from server.in_process_server import browser, house, run
 
 PLACES = [
@@ -47,7 +47,7 @@ def test_every_response_has_security_headers(tmp_path):
 def test_inline_styles_are_allowed_only_by_their_hash(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
-            for place in PLACES[1:]:  # the app's page is exempt: its UI library creates style elements
+            for place in PLACES[1:]:  # not the app's page, whose UI library creates style elements
                 answer = await anyone.get(place)
                 inline = "<style" in answer.text
                 allowed = directives(answer).get("style-src", "")
@@ -56,12 +56,12 @@ def test_inline_styles_are_allowed_only_by_their_hash(tmp_path):
     run(scenario)
 
 
-def test_private_responses_are_not_cached(tmp_path):
+def test_private_responses_forbid_caching(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.upload("a.txt", "mine")
-            secret = await (await at_browser(h, ada)).call("POST", "/v1/tokens", json={})
+            secret = await (await with_browser(h, ada)).call("POST", "/v1/tokens", json={})
             assert (secret.status_code, secret.headers["cache-control"]) == (201, "no-store")
             for method, place, body in (
                 ("GET", "/v1/me", None),
@@ -81,12 +81,13 @@ def test_private_responses_are_not_cached(tmp_path):
     run(scenario)
 
 
-def test_public_files_may_be_cached(tmp_path):
+def test_responses_with_public_files_allow_caching(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
             for place in ("/", "/schema/files/start.js"):
                 answer = await anyone.get(place)
-                kept = "no-cache" if answer.status_code == 200 else "no-store"  # app not built
+                # The page is an error if the app is not built.
+                kept = "no-cache" if answer.status_code == 200 else "no-store"
                 assert answer.headers["cache-control"] == kept, place
 
     run(scenario)

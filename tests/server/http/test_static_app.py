@@ -1,6 +1,4 @@
-"""The built pages: compressed if the browser accepts it, and immutable if their name contains a content
-hash.
-"""
+"""The built files of the app: compressed if the browser accepts it, and immutable if the name has a content hash."""
 
 import gzip
 import re
@@ -35,7 +33,9 @@ def test_asset_is_immutable_and_compressed_on_request(tmp_path, kind):
         url = f"/assets/{path.name}"
         packed = await anyone.get(url, headers={"Accept-Encoding": "gzip"})
         plain = await anyone.get(url, headers={"Accept-Encoding": "identity"})
-        assert packed.content == plain.content == path.read_bytes(), "httpx unpacks"
+        assert packed.content == plain.content == path.read_bytes(), (
+            "httpx must decompress the asset to the same content"
+        )
         assert packed.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
         assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 2
         assert packed.headers["etag"] != plain.headers["etag"] and packed.headers["vary"] == "Accept-Encoding"
@@ -46,7 +46,7 @@ def test_asset_is_immutable_and_compressed_on_request(tmp_path, kind):
     with_pages(tmp_path, scenario)
 
 
-def test_page_is_revalidated_and_sent_only_when_changed(tmp_path):
+def test_app_page_is_revalidated_and_sent_only_when_changed(tmp_path):
     async def scenario(anyone):
         page = await anyone.get("/embedder.html")
         assert (page.status_code, page.headers["cache-control"]) == (200, "no-cache")
@@ -68,7 +68,7 @@ def test_page_is_revalidated_and_sent_only_when_changed(tmp_path):
         ("", False),
     ],
 )
-def test_cached_page_is_not_sent_again(tmp_path, header, known):
+def test_unchanged_cached_page_is_not_sent_again(tmp_path, header, known):
     async def scenario(anyone):
         tag = (await anyone.get("/embedder.html")).headers["etag"]
         answer = await anyone.get("/embedder.html", headers={"If-None-Match": header.format(tag=tag)})
@@ -101,7 +101,7 @@ def test_asset_is_compressed_only_if_accepted(tmp_path, header, packed):
     with_pages(tmp_path, scenario)
 
 
-def test_invalid_asset_path_is_404_problem(tmp_path):
+def test_invalid_asset_path_gets_404_problem(tmp_path):
     async def scenario(anyone):
         packed = built("backendWorker-*.js").name + ".gz"
         for name in (
@@ -129,8 +129,8 @@ def test_every_asset_has_a_gzip_copy():
         )
 
 
-def drawn():
-    """Yield a path of each route that the app renders, with and without optional `:name?` parts."""
+def app_paths():
+    """Yield paths for each route of the app: one with its optional `:name?` parts, and one without them."""
     shell = (ROOT / "web" / "src" / "ui" / "Shell.tsx").read_text()
     for path in re.findall(r'<Route path="([^"]+)"', shell):
         parts = path.replace(":", "any-").split("/")
@@ -140,14 +140,14 @@ def drawn():
                 break
 
 
-@pytest.mark.parametrize("place", ["/", "/index.html", "/sign-in", *drawn()])
+@pytest.mark.parametrize("place", ["/", "/index.html", "/sign-in", *app_paths()])
 def test_every_app_path_serves_the_app(tmp_path, place):
     async def scenario(anyone):
         page = await anyone.get(place)
         assert page.status_code == 200 and page.content == (BUILT / "index.html").read_bytes()
         policy = page.headers["content-security-policy"]
         assert "script-src 'self' 'wasm-unsafe-eval';" in policy and "img-src 'self' data: blob:" in policy
-        assert (await anyone.get(f"{place}/x/y/z")).status_code == 404, "what is no place is no page"
+        assert (await anyone.get(f"{place}/x/y/z")).status_code == 404, "an unknown path must get 404"
 
     with_pages(tmp_path, scenario)
 
@@ -170,7 +170,7 @@ def test_installable_app_files_are_served_and_revalidated(tmp_path, name, kind):
     with_pages(tmp_path, scenario)
 
 
-def test_missing_build_explains_what_to_do(tmp_path):
+def test_page_for_missing_build_explains_what_to_do(tmp_path):
     async def scenario():
         alone = httpx.ASGITransport(Litestar(app_routes(tmp_path)))
         async with httpx.AsyncClient(transport=alone, base_url="http://test") as anyone:

@@ -1,4 +1,4 @@
-"""A whole server that extracts memory with a scripted model, and what is in its replies."""
+"""A whole server that extracts memory with a scripted model, and a reply of that model."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ MADE = ("entities", "relationships", "memories", "facts")
 
 
 def reply(**found):
-    """What a rule says: this JSON."""
+    """Return the `say` of a rule whose reply is this JSON."""
     return [json.dumps(found)]
 
 
@@ -42,8 +42,8 @@ async def extracting(tmp_path, *rules, **settings):
         yield h, model
 
 
-async def talk(person, *episodes, project_id="p1"):
-    """A session of this project with these turns."""
+async def push_turns(person, *episodes, project_id="p1"):
+    """Create the session s1 with these turns in this project."""
     if project_id:
         await person.push("projects", project(project_id))
     await person.push("sessions", session("s1", **({"projectId": project_id} if project_id else {})))
@@ -54,28 +54,32 @@ async def listed(person):
     return (await person.call("GET", "/v1/jobs")).json()
 
 
-async def until(person, wanted):
-    """Wait for this of the list of jobs, and return the list."""
+async def wait_for_jobs(person, wanted):
+    """Wait until `wanted` is true for the job list, and return the list."""
     async with asyncio.timeout(60):
         while not wanted(found := await listed(person)):
             await asyncio.sleep(0.05)
     return found
 
 
-async def put_off(person):
-    """Wait until the job waits after an attempt that failed, and return the list. What it failed with is no sign of that
-    alone: it stays while the job is tried again."""
-    return await until(
+async def wait_for_failed_attempt(person):
+    """Wait until a job waits after a failed attempt, and return the job list.
+
+    The error alone does not prove that the job waits, because it stays in the list during the next attempt.
+    """
+    return await wait_for_jobs(
         person,
         lambda found: any(job["error"] and job["state"] == "waiting" for job in found["jobs"]),
     )
 
 
-async def finished(person):
+async def wait_until_finished(person):
     """Wait until no job waits or runs."""
-    return await until(person, lambda found: not (found["counts"]["waiting"] + found["counts"]["running"]))
+    return await wait_for_jobs(
+        person, lambda found: not (found["counts"]["waiting"] + found["counts"]["running"])
+    )
 
 
-async def made(person):
-    """What was extracted: collection -> live rows."""
+async def extracted_rows(person):
+    """Map each collection that extraction writes to its live rows."""
     return {name: await person.live(name) for name in MADE}

@@ -1,4 +1,4 @@
-"""What the tests of the memory API share: rows to begin with, and calls that must succeed."""
+"""Shared helpers of the memory API tests: initial rows, and calls that must succeed."""
 
 from property.rows import entity, episode, project, session, summary
 
@@ -9,7 +9,7 @@ EXTERNAL = "/v1/sessions/by-external"
 SCOPE = {"params": {"project": "p1"}}
 
 
-async def furnish(ada):
+async def create_rows(ada):
     rows = {
         "projects": [project("p1"), project("p2")],
         "sessions": [session("s1", externalId="chat"), session("s2", projectId="p1")],

@@ -1,4 +1,4 @@
-"""Memory in the pool and in two projects of one person, beside a neighbour's; scopes to ask for it, and what each holds."""
+"""Memory rows of two users in the pool and in projects, requests for a scope, and the rows that each scope contains."""
 
 from typing import Any
 
@@ -16,19 +16,21 @@ ALL: Scope = {"kind": "all"}
 HOMES: dict[str | None, tuple[Scope, str]] = {None: (POOL, "pool"), "p1": (P1, "p1"), "p2": (P2, "p2")}
 SEEN: dict[str, set[str | None]] = {"pool": {None}, "p1": {"p1"}, "p2": {"p2"}, "all": {None, "p1", "p2"}}
 
-# Where each session is; `MOVES` puts "moving" elsewhere while the conversation goes on.
+# Maps each session to its project. Tests move the session "moving" to each entry of MOVES in turn.
 SESSIONS: dict[str, str | None] = {"loose": None, "loose2": None, "in1": "p1", "in2": "p2", "moving": "p1"}
 MOVES: list[str | None] = ["p1", None, "p2", "p1"]
 ENTITIES = {"ada": "p1", "bea": "p1", "cleo": "p2", "dora": "p2"}
 MEMORIES = {"of-pool": None, "of-p1": "p1", "of-p2": "p2"}
-OBSERVATIONS = {"tea at p1": "p1", "tea at p2": "p2"}  # by what they say: their ids are made by the server
-EDGES = {"ada-bea": "p1", "cleo-dora": "p2", "ada-cleo": "both"}  # a device pushed the last one
+# Keys are contents, because the server generates the ids.
+OBSERVATIONS = {"tea at p1": "p1", "tea at p2": "p2"}
+# Only a pushed relationship can connect two projects, which "both" stands for.
+EDGES = {"ada-bea": "p1", "cleo-dora": "p2", "ada-cleo": "both"}
 SUMMARIES: dict[str, dict[str, str]] = {
     "of-loose": {"sessionId": "loose"},
     "of-moving": {"sessionId": "moving"},
     "of-p1": {"projectId": "p1"},
     "of-p2": {"projectId": "p2"},
-    "left-p1": {"sessionId": "moving", "projectId": "p1"},  # is where its session is, whatever it names
+    "left-p1": {"sessionId": "moving", "projectId": "p1"},  # follows its session, although it names p1
 }
 
 ASKED: list[tuple[Params, Scope, str]] = [
@@ -55,8 +57,11 @@ REFUSED: list[tuple[Params, int]] = [
 ]
 
 
-async def furnished(h: House) -> Person:
-    """Ada, with rows in the pool and in two projects; and Eva, with rows of the same names, who comes once to a house."""
+async def create_scoped_rows(h: House) -> Person:
+    """Create Ada's rows in the pool and in two projects, and return Ada.
+
+    On the first call for a server, also create Eva, whose rows must never appear in Ada's results.
+    """
     ada = await h.person()
     names = {"p1": "The Mill", "p2": "The Bakery", "t1": "Twin", "t2": "twin"}
     await ada.add("projects", *(project(i, name=name) for i, name in names.items()))
@@ -78,11 +83,11 @@ async def furnished(h: House) -> Person:
     for said, where in {"tea at p1": mill, "tea at p2": bakery}.items():
         await send_events(ada, event(said, session=said, project=where))
     if len(h.services.accounts.accounts) == 1:
-        await neighbour(await h.person(), mill)
+        await create_neighbor(await h.person(), mill)
     return ada
 
 
-async def neighbour(eva: Person, mill: dict[str, str]) -> None:
+async def create_neighbor(eva: Person, mill: dict[str, str]) -> None:
     await eva.add("memories", memory("evas-memory"))
     await eva.add("projects", project("evas-project", name="The Mill"))
     await eva.add("sessions", session("evas"), session("evas-inside", projectId="evas-project"))
@@ -96,8 +101,11 @@ def placed(row_id: str, where: str | None) -> dict[str, Any]:
     return session(row_id, externalId=row_id, **({"projectId": where} if where else {}))
 
 
-def visible(kind: str, seen: set[str | None], moved_to: str | None) -> set[str]:
-    """Ids of what must be shown of this kind while "moving" is there."""
+def visible_ids(kind: str, seen: set[str | None], moved_to: str | None) -> set[str]:
+    """Return the ids of this kind that are visible in the projects `seen` while "moving" is in `moved_to`.
+
+    None stands for the pool.
+    """
     where = SESSIONS | {"moving": moved_to}
     places: dict[str, dict[str, set[str | None]]] = {
         "episodes": {f"of-{i}": {place} for i, place in where.items()},

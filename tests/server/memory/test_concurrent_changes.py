@@ -1,4 +1,4 @@
-"""Changes between the lookup of known memories and the store: a session moves, or a row is edited."""
+"""Changes between the lookup of known memories and the write of new ones: a session is moved, or a row is edited."""
 
 import asyncio
 
@@ -7,13 +7,13 @@ from server.in_process_server import MODELS, house
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
-    finished,
+    extracted_rows,
     listed,
-    made,
+    push_turns,
     reply,
     scenario_of,
-    talk,
-    until,
+    wait_for_jobs,
+    wait_until_finished,
 )
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
@@ -27,8 +27,8 @@ LOST_AGAIN = "Gina has lost the job that she had at the bank."
 TEXTS = [f"Ada has planted a {tree} behind the mill." for tree in ("fir", "lime", "yew", "oak", "ash", "elm", "fig")]  # fmt: skip
 
 
-def meanwhile(monkeypatch, change):
-    """Run a change once, between the lookup and the write."""
+def change_before_write(monkeypatch, change):
+    """Run `change` once, between the next lookup of known memories and the write."""
     look_up, left = Memories.look_up, [change]
 
     async def look_up_slowly(self, *asked):
@@ -48,10 +48,10 @@ async def move(person, before="p1", after="p2"):
 def test_extracted_rows_go_to_the_sessions_current_project(tmp_path, monkeypatch):
     async def scenario(h, model, ada):
         await ada.push("projects", project("p2"))
-        meanwhile(monkeypatch, lambda: move(ada))
-        await talk(ada)
-        await finished(ada)
-        rows = await made(ada)
+        change_before_write(monkeypatch, lambda: move(ada))
+        await push_turns(ada)
+        await wait_until_finished(ada)
+        rows = await extracted_rows(ada)
         assert len(model.asked) == 1
         assert {row["projectId"] for name in ("entities", "memories") for row in rows[name].values()} == {
             "p2"
@@ -61,22 +61,22 @@ def test_extracted_rows_go_to_the_sessions_current_project(tmp_path, monkeypatch
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_extraction_discards_text_edited_meanwhile(tmp_path, monkeypatch):
+def test_extraction_discards_result_if_turn_was_edited_meanwhile(tmp_path, monkeypatch):
     async def scenario(h, model, ada):
         first = episode("e1", "s1")
 
         async def edit():
             await ada.push("episodes", {**first, "userMessage": "anew"}, assumed=first)
 
-        meanwhile(monkeypatch, edit)
-        await talk(ada, first)
-        await finished(ada)
+        change_before_write(monkeypatch, edit)
+        await push_turns(ada, first)
+        await wait_until_finished(ada)
         assert [row["text"] for row in (await ada.live("memories")).values()] == ["It is new."]
 
     scenario_of(tmp_path, scenario, Rule(when="anew", say=reply(memories=["It is new."])), Rule(say=[REPLY]))
 
 
-def test_turn_edited_during_job_listing_is_listed(tmp_path, monkeypatch):
+def test_turn_edited_during_job_listing_is_counted_once(tmp_path, monkeypatch):
     survey, edits = DuckDBUserStore.list_jobs, []
 
     async def surveyed(store, most):
@@ -86,7 +86,7 @@ def test_turn_edited_during_job_listing_is_listed(tmp_path, monkeypatch):
 
     async def scenario(h, model, ada):
         first = episode("e1", "s1")
-        await talk(ada, first)
+        await push_turns(ada, first)
         assert (await listed(ada))["counts"]["failed"] == 0
         monkeypatch.setattr(DuckDBUserStore, "list_jobs", surveyed)
         edits.append(ada.push("episodes", {**first, "userMessage": "anew"}, assumed=first))
@@ -96,11 +96,11 @@ def test_turn_edited_during_job_listing_is_listed(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), Rule(say=[REPLY]))
 
 
-def test_account_filling_up_keeps_no_partial_extraction(tmp_path):
+def test_extraction_stores_no_rows_if_it_would_exceed_the_quota(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await until(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
-        assert not any((await made(ada)).values())
+        await push_turns(ada)
+        await wait_for_jobs(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
+        assert not any((await extracted_rows(ada)).values())
 
     full = {tier: Limits(file_bytes=1, storage_bytes=1500) for tier in ("FREE", "JIVE", "JIGGA")}
     facts = [{"key": f"user.k{n}", "value": "v" * 500, "confidence": 1} for n in range(3)]
@@ -118,32 +118,34 @@ def test_extraction_creates_no_relationship_into_another_project(tmp_path):
             "projectId": "p2",
         }
         assert await ada.push("entities", odd) == []
-        await talk(ada)
-        await finished(ada)
-        rows = await made(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
+        rows = await extracted_rows(ada)
         assert len(rows["entities"]) == 2 and rows["relationships"] == {}
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_full_session_takes_no_more_extracted_memories(tmp_path, monkeypatch):
+def test_session_at_memory_limit_gets_no_more_extracted_memories(tmp_path, monkeypatch):
     monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
 
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1", userMessage="first"))
-        await finished(ada)
+        await push_turns(ada, episode("e1", "s1", userMessage="first"))
+        await wait_until_finished(ada)
         await ada.push("episodes", episode("e2", "s1", userMessage="second"))
-        await finished(ada)
+        await wait_until_finished(ada)
         assert len(await ada.live("memories")) == 5
         body = {"text": FOUND["memories"][0], "sessionId": "s1"}
         assert (await ada.call("POST", "/v1/memories", json=body)).status_code == 201
-        assert len(await ada.live("memories")) == 6, "what a person has remembered is not counted"
+        assert len(await ada.live("memories")) == 6, (
+            "memories that the user stores must not count toward the limit"
+        )
 
     first, second = Rule(when="first", say=reply(memories=TEXTS[:4])), Rule(say=reply(memories=TEXTS[3:]))
     scenario_of(tmp_path, scenario, first, second)
 
 
-def test_full_session_compares_no_memories(tmp_path, monkeypatch):
+def test_extraction_compares_no_memories_if_session_is_at_the_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
     compared = []
     repeated = Memories._find_repeated
@@ -155,33 +157,33 @@ def test_full_session_compares_no_memories(tmp_path, monkeypatch):
     monkeypatch.setattr(Memories, "_find_repeated", noted)
 
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1", userMessage="first"))
-        await finished(ada)
+        await push_turns(ada, episode("e1", "s1", userMessage="first"))
+        await wait_until_finished(ada)
         compared.clear()
         await ada.push("episodes", episode("e2", "s1", userMessage="second"))
-        await finished(ada)
+        await wait_until_finished(ada)
         assert compared == []
         await ada.push("sessions", session("s2", projectId="p1"))
         await ada.push("episodes", episode("e3", "s2", userMessage="third"))
-        await finished(ada)
+        await wait_until_finished(ada)
         assert compared == ["It rained in Thun."] and len(await ada.live("memories")) == 6
 
     first = Rule(when="first", say=reply(memories=TEXTS[:5]))
     scenario_of(tmp_path, scenario, first, Rule(say=reply(memories=["It rained in Thun."])))
 
 
-async def test_memory_goes_to_the_sessions_current_project(tmp_path, monkeypatch):
+async def test_remembered_text_goes_to_the_sessions_current_project(tmp_path, monkeypatch):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("projects", project("p1"), project("p2"))
         await ada.push("sessions", session("s1", projectId="p1"))
-        meanwhile(monkeypatch, lambda: move(ada))
+        change_before_write(monkeypatch, lambda: move(ada))
         kept = (await ada.call("POST", "/v1/memories", json={"text": LOST, "sessionId": "s1"})).json()
         assert kept["scope"] == {"kind": "project", "projectId": "p2"}
         assert kept["memory"]["projectId"] == "p2" and len(await ada.live("memories")) == 1
 
 
-async def test_memory_does_not_supersede_one_edited_meanwhile(tmp_path, monkeypatch):
+async def test_new_memory_does_not_supersede_a_memory_edited_meanwhile(tmp_path, monkeypatch):
     async with house(tmp_path, model=MODELS) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
@@ -193,11 +195,13 @@ async def test_memory_does_not_supersede_one_edited_meanwhile(tmp_path, monkeypa
             assert await ada.push("memories", {**old, "text": "Gina found a job."}, assumed=old) == []
 
         first = await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})
-        assert first.json()["supersedes"] == old["id"], "unless it was edited"
+        assert first.json()["supersedes"] == old["id"], (
+            "control: without an edit, the memory must be superseded"
+        )
         await ada.call("POST", f"/v1/memories/{first.json()['memory']['id']}/undo", params={"project": "*"})
         await ada.call("DELETE", f"/v1/memories/{first.json()['memory']['id']}", params={"project": "*"})
         old = (await ada.live("memories"))[old["id"]]
         await h.settle(ada)
-        meanwhile(monkeypatch, edit)
+        change_before_write(monkeypatch, edit)
         kept = (await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})).json()
         assert kept["supersedes"] is None and len(await ada.live("memories")) == 2

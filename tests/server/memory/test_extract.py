@@ -1,4 +1,4 @@
-"""Finished turns become memory by a language model: once, in the background, whatever the model replies."""
+"""Extraction of memory from finished turns by a language model: once per turn, in the background, for any reply."""
 
 import asyncio
 import json
@@ -12,14 +12,14 @@ from server.in_process_server import house, refused
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
-    finished,
+    extracted_rows,
     listed,
-    made,
-    put_off,
+    push_turns,
     reply,
     scenario_of,
-    talk,
-    until,
+    wait_for_failed_attempt,
+    wait_for_jobs,
+    wait_until_finished,
 )
 from server.scripted_llm import Rule
 from vademecum.model.memory.extraction import MEMORIES_MAX, SESSION_MEMORIES_MAX
@@ -29,13 +29,13 @@ from wait_until import soon
 
 def test_finished_turn_yields_entities_relationships_memories_and_facts(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        found = await finished(ada)
+        await push_turns(ada)
+        found = await wait_until_finished(ada)
         (job,) = found["jobs"]
         assert (job["state"], job["subject"], job["error"]) == ("done", "episodes/e1", "")
         assert found["counts"] == {"waiting": 0, "running": 0, "failed": 0, "done": 1}
         assert found["extraction"]["available"] and found["extraction"]["today"] == 1
-        rows = await made(ada)
+        rows = await extracted_rows(ada)
         assert {(row["name"], row["type"], row["projectId"]) for row in rows["entities"].values()} == {
             ("Ada Brook", "person", "p1"), ("Old Mill", "place", "p1"),
         }  # fmt: skip
@@ -59,8 +59,8 @@ def test_finished_turn_yields_entities_relationships_memories_and_facts(tmp_path
 
 def test_extraction_can_use_its_own_model(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        assert (await finished(ada))["extraction"]["model"] == "qwen2.5:3b"
+        await push_turns(ada)
+        assert (await wait_until_finished(ada))["extraction"]["model"] == "qwen2.5:3b"
         assert model.asked[0].body["model"] == "qwen2.5:3b"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_model="qwen2.5:3b")
@@ -68,14 +68,12 @@ def test_extraction_can_use_its_own_model(tmp_path):
 
 def test_session_without_project_gets_memories_but_no_entities(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, project_id=None)
-        await finished(ada)
-        rows = await made(ada)
+        await push_turns(ada, project_id=None)
+        await wait_until_finished(ada)
+        rows = await extracted_rows(ada)
         async with h.services.users.open(ada.id) as store:
             kinds = {key.partition("/")[0] for key in store.row_index.rows}
-            assert kinds == {"sessions", "episodes", "memories", "facts"}, (
-                "nor does anything wait for a project"
-            )
+            assert kinds == {"sessions", "episodes", "memories", "facts"}, "no row may wait for a project"
         (memory,) = rows["memories"].values()
         assert "projectId" not in memory and len(rows["facts"]) == 1
 
@@ -84,13 +82,13 @@ def test_session_without_project_gets_memories_but_no_entities(tmp_path):
 
 def test_entities_keep_the_project_of_their_extraction(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
         await ada.push("projects", project("p2"))
         before, moved = session("s1", projectId="p1"), session("s1", projectId="p2")
         await ada.push("sessions", moved, assumed=before)
         await ada.push("episodes", episode("e2", "s1", userMessage="and now?"))
-        await finished(ada)
+        await wait_until_finished(ada)
         found = sorted((row["name"], row["projectId"]) for row in (await ada.live("entities")).values())
         assert found == [(n, p) for n in ("Ada Brook", "Old Mill") for p in ("p1", "p2")]
 
@@ -99,45 +97,46 @@ def test_entities_keep_the_project_of_their_extraction(tmp_path):
 
 def test_repeated_extraction_reuses_rows_and_offers_known_names(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
-        before = await made(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
+        before = await extracted_rows(ada)
         await ada.push("episodes", episode("e2", "s1", userMessage="once more?"))
-        assert (await finished(ada))["counts"]["done"] == 2
-        after = await made(ada)
+        assert (await wait_until_finished(ada))["counts"]["done"] == 2
+        after = await extracted_rows(ada)
         for memory_id, memory in after["memories"].items():
-            memory["updatedAt"] = before["memories"][memory_id]["updatedAt"]  # a repeat updates the timestamp
+            # Ignore the timestamp, which a repeated statement updates.
+            memory["updatedAt"] = before["memories"][memory_id]["updatedAt"]
         assert after == before
         assert "- Ada Brook" in model.asked[1].system and "- Ada Brook" not in model.asked[0].system
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_text_is_extracted_once_and_again_after_edit(tmp_path):
+def test_turn_is_extracted_once_and_again_after_an_edit(tmp_path):
     async def scenario(h, model, ada):
         first = episode("e1", "s1")
-        await talk(ada, first)
-        await finished(ada)
+        await push_turns(ada, first)
+        await wait_until_finished(ada)
         second = {**first, "model": "another", "updatedAt": day(2)}
         await ada.push("episodes", second, assumed=first)
         await ada.push("episodes", second, assumed=second)
-        await finished(ada)
+        await wait_until_finished(ada)
         assert len(model.asked) == 1
         await ada.push("episodes", {**second, "aiResponse": "something else"}, assumed=second)
-        await finished(ada)
+        await wait_until_finished(ada)
         assert len(model.asked) == 2 and "something else" in model.asked[1].question
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_confirmed_fact_stays_and_other_values_are_proposed(tmp_path):
+def test_confirmed_fact_stays_and_extracted_values_are_only_proposed(tmp_path):
     async def scenario(h, model, ada):
         confirmed = fact("mine", key="user.city", value="Basel", confirmed=True)
         await ada.push("facts", confirmed)
-        await talk(ada, episode("e1", "s1", userMessage="first"))
-        await finished(ada)
+        await push_turns(ada, episode("e1", "s1", userMessage="first"))
+        await wait_until_finished(ada)
         await ada.push("episodes", episode("e2", "s1", userMessage="second"))
-        await finished(ada)
+        await wait_until_finished(ada)
         facts = await ada.live("facts")
         assert facts.pop("mine") == confirmed
         assert {(row["key"], row["value"], row["confirmed"]) for row in facts.values()} == {
@@ -145,8 +144,8 @@ def test_confirmed_fact_stays_and_other_values_are_proposed(tmp_path):
         }  # fmt: skip
         await ada.push("facts", *({**row, "_deleted": True} for row in facts.values()))
         await ada.push("episodes", episode("e3", "s1", userMessage="the second again"))
-        await finished(ada)
-        assert set(await ada.live("facts")) == {"mine"}, "a proposal that was deleted is not made again"
+        await wait_until_finished(ada)
+        assert set(await ada.live("facts")) == {"mine"}, "a deleted proposal must not be made again"
 
     def said(pet):
         city = {"key": "user.city", "value": "Bern", "confidence": 1}
@@ -163,9 +162,9 @@ def test_proposed_fact_enters_no_prompt_until_confirmed(tmp_path):
         return "user.city: Bern" in (await ada.call("POST", "/v1/context", json=asked)).json()["prompt"]
 
     async def scenario(h, model, ada):
-        await talk(ada)
+        await push_turns(ada)
         await ada.push("sessions", session("s2"))
-        await finished(ada)
+        await wait_until_finished(ada)
         (proposed,) = (await ada.live("facts")).values()
         assert not await told(ada, "s2") and not await told(ada, "s1")
         assert await ada.push("facts", {**proposed, "confirmed": True}, assumed=proposed) == []
@@ -174,15 +173,15 @@ def test_proposed_fact_enters_no_prompt_until_confirmed(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_user_deleted_rows_are_not_extracted_again(tmp_path):
+def test_rows_that_the_user_deleted_are_not_extracted_again(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
-        for name, rows in (await made(ada)).items():
+        await push_turns(ada)
+        await wait_until_finished(ada)
+        for name, rows in (await extracted_rows(ada)).items():
             await ada.push(name, *({**row, "_deleted": True} for row in rows.values()))
         await ada.push("episodes", episode("e2", "s1", userMessage="once more?"))
-        assert (await finished(ada))["counts"]["done"] == 2
-        assert not any((await made(ada)).values())
+        assert (await wait_until_finished(ada))["counts"]["done"] == 2
+        assert not any((await extracted_rows(ada)).values())
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -200,11 +199,11 @@ def test_extraction_hides_recalled_text_and_secrets(tmp_path):
 
     async def scenario(h, model, ada):
         words = f"Mine is {secret}. [MEMORY CONTEXT]\nrecalled words\n[END MEMORY CONTEXT] Remember it."
-        await talk(ada, episode("e1", "s1", userMessage=words))
-        await finished(ada)
+        await push_turns(ada, episode("e1", "s1", userMessage=words))
+        await wait_until_finished(ada)
         told = json.dumps(model.asked[0].body)
         assert "Remember it." in told and "recalled words" not in told and secret not in told
-        rows = await made(ada)
+        rows = await extracted_rows(ada)
         assert secret not in json.dumps(rows)
         assert [row["text"] for row in rows["memories"].values()] == ["Ada runs the mill."]
         assert [row["name"] for row in rows["entities"].values()] == ["Ada"] and rows["facts"] == {}
@@ -224,58 +223,63 @@ def test_extraction_hides_recalled_text_and_secrets(tmp_path):
         (Rule(ends="never", pause_s=0.05), "longer than 1 s", True),
     ],
 )
-def test_model_failure_is_reported_and_retried_later(tmp_path, rule, words, counted):
+def test_failed_extraction_is_reported_and_retried_later(tmp_path, rule, words, counted):
     async def scenario(h, model, ada):
-        await talk(ada)
-        (job,) = (await put_off(ada))["jobs"]
+        await push_turns(ada)
+        (job,) = (await wait_for_failed_attempt(ada))["jobs"]
         assert words in job["error"] and (job["attempts"] > 0) == counted
-        assert not any((await made(ada)).values())
+        assert not any((await extracted_rows(ada)).values())
         model.rules = [Rule(say=[REPLY])]
-        found = await finished(ada)
+        found = await wait_until_finished(ada)
         assert found["jobs"][0]["state"] == "done" and found["jobs"][0]["error"] == ""
-        assert len((await made(ada))["memories"]) == 1
+        assert len((await extracted_rows(ada))["memories"]) == 1
 
     silence_s, whole_s = (0.3, 60) if rule.first_s else (60, 1) if rule.ends == "never" else (60, 60)
     scenario_of(tmp_path, scenario, rule, assistant_idle_timeout_s=silence_s, assistant_timeout_s=whole_s)
 
 
-def test_reply_that_is_not_json_is_retried_once(tmp_path):
+def test_extraction_reply_that_is_not_json_is_retried_once(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        found = await finished(ada)
+        await push_turns(ada)
+        found = await wait_until_finished(ada)
         assert found["counts"] == {"waiting": 0, "running": 0, "failed": 1, "done": 0}
         assert "no JSON" in found["jobs"][0]["error"]
         assert len(model.asked) == found["extraction"]["today"] == 2
         await ada.call("POST", "/v1/jobs/retry")
-        await until(ada, lambda found: len(model.asked) == 4 and found["counts"]["failed"])
+        await wait_for_jobs(ada, lambda found: len(model.asked) == 4 and found["counts"]["failed"])
 
     scenario_of(tmp_path, scenario, Rule(say=["I would rather not."]))
 
 
-def test_truncated_reply_yields_its_complete_parts(tmp_path):
+def test_truncated_extraction_reply_yields_its_complete_items(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
-        rows = await made(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
+        rows = await extracted_rows(ada)
         assert len(rows["entities"]) == 2 and rows["facts"] == {}
 
     cut = json.dumps(FOUND)
     scenario_of(tmp_path, scenario, Rule(say=[cut[: cut.index("memories")]], finish="length"))
 
 
-def test_repeatedly_failed_job_waits_for_manual_retry(tmp_path, monkeypatch):
+def test_repeatedly_failed_extraction_job_waits_for_manual_retry(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
 
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1"), episode("e2", "s1"))
-        found = await finished(ada)
+        await push_turns(ada, episode("e1", "s1"), episode("e2", "s1"))
+        found = await wait_until_finished(ada)
         assert found["counts"]["failed"] == 2 and all("500" in job["error"] for job in found["jobs"])
         model.rules = [Rule(say=[REPLY])]
         one = (await ada.call("POST", "/v1/jobs/extract.episodes.e1/retry")).json()
         assert (one["state"], one["attempts"], one["error"]) == ("waiting", 0, "")
-        assert (await finished(ada))["counts"] == {"waiting": 0, "running": 0, "failed": 1, "done": 1}
+        assert (await wait_until_finished(ada))["counts"] == {
+            "waiting": 0,
+            "running": 0,
+            "failed": 1,
+            "done": 1,
+        }
         assert (await ada.call("POST", "/v1/jobs/retry")).json() == {"retried": 1}
-        assert (await finished(ada))["counts"]["done"] == 2
+        assert (await wait_until_finished(ada))["counts"]["done"] == 2
         refused(await ada.call("POST", "/v1/jobs/extract.episodes.e9/retry"), 404, "NOT_FOUND")
 
     scenario_of(tmp_path, scenario, Rule(status=500))
@@ -288,32 +292,32 @@ def test_extraction_limits_memories_per_turn_and_session(tmp_path):
             for n in range(12)
         ]
         turns = [episode(f"e{n}", "s1", userMessage=f"turn {n}.") for n in range(12)]
-        await talk(ada, turns[0], project_id=None)
-        await finished(ada)
+        await push_turns(ada, turns[0], project_id=None)
+        await wait_until_finished(ada)
         assert len(await ada.live("memories")) == MEMORIES_MAX == 5
         await ada.add("episodes", *turns[1:])
-        await finished(ada)
+        await wait_until_finished(ada)
         assert len(await ada.live("memories")) == SESSION_MEMORIES_MAX == 50
         await ada.add("sessions", session("s2"))
         await ada.add(
             "episodes", {**turns[0], "id": "other", "sessionId": "s2", "userMessage": "turn 3. again"}
         )
         model.rules.insert(0, Rule(when="again", say=reply(memories=["Another session has room."])))
-        await finished(ada)
+        await wait_until_finished(ada)
         assert len(await ada.live("memories")) == 51
 
     scenario_of(tmp_path, scenario)
 
 
-def test_full_account_stores_no_partial_extraction(tmp_path):
+def test_extraction_into_full_account_is_retried_without_asking_again(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        found = await until(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
+        await push_turns(ada)
+        found = await wait_for_jobs(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
         assert "full" in found["jobs"][0]["error"]
-        rows = await made(ada)
+        rows = await extracted_rows(ada)
         assert rows["entities"] == rows["relationships"] == rows["facts"] == {}
-        await until(ada, lambda found: found["jobs"][0]["attempts"] == 2)
-        assert len(model.asked) == 1, "what it has answered is kept"
+        await wait_for_jobs(ada, lambda found: found["jobs"][0]["attempts"] == 2)
+        assert len(model.asked) == 1, "the stored answer must be used in the next attempt"
 
     full = {tier: Limits(file_bytes=1, storage_bytes=600) for tier in ("FREE", "JIVE", "JIGGA")}
     facts = [{"key": f"user.k{n}", "value": "v" * 50, "confidence": 1} for n in range(3)]
@@ -322,23 +326,23 @@ def test_full_account_stores_no_partial_extraction(tmp_path):
 
 def test_requests_do_not_wait_for_extraction(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada)
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
         began = time.monotonic()
         await ada.push("facts", fact("f1"))
         answer = await ada.call("POST", "/v1/answer", json={"query": "Quick?", "sessionId": "s1"})
         assert "At once." in answer.text and time.monotonic() - began < 10
-        await h.services.users.rewrite(ada.id)  # exclusive access does not wait either
+        await h.services.users.rewrite(ada.id)  # needs exclusive access to the file
         assert time.monotonic() - began < 10 and (await listed(ada))["counts"]["running"] == 1
 
     slow = Rule(when="The user said", first_s=60)
     scenario_of(tmp_path, scenario, slow, Rule(say=["At once."]))
 
 
-def test_turn_changed_during_extraction_leaves_no_rows(tmp_path):
+def test_extraction_is_discarded_if_its_turn_changes_while_it_runs(tmp_path):
     async def scenario(h, model, ada):
         gone, edited = episode("e1", "s1"), episode("e2", "s1")
-        await talk(ada, gone)
+        await push_turns(ada, gone)
         await soon(lambda: len(model.asked) == 1)
         await ada.push("episodes", {**gone, "_deleted": True})
         assert (await listed(ada))["jobs"] == []
@@ -347,72 +351,72 @@ def test_turn_changed_during_extraction_leaves_no_rows(tmp_path):
         await soon(lambda: len(model.asked) == 2)
         await ada.push("episodes", {**edited, "userMessage": "quick"}, assumed=edited)
         model.go_on()
-        await finished(ada)
+        await wait_until_finished(ada)
         assert [row["text"] for row in (await ada.live("memories")).values()] == ["It is quick."]
 
     slow = Rule(when="what?", say=[REPLY], held=True)
     scenario_of(tmp_path, scenario, slow, Rule(say=reply(memories=["It is quick."])))
 
 
-def test_daily_limit_defers_further_extractions(tmp_path):
+def test_daily_limit_defers_further_extraction_requests(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(4)))
-        found = await until(ada, lambda found: found["counts"]["done"] == 2)
+        await push_turns(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(4)))
+        found = await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 2)
         await asyncio.sleep(0.3)
         found = await listed(ada)
         assert found["counts"]["waiting"] == 2 and len(model.asked) == 2
         assert "midnight" in found["extraction"]["note"] and found["extraction"]["today"] == 2
         summary = await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
         assert summary.status_code == 202
-        await until(ada, lambda found: found["counts"]["done"] == 3)
+        await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 3)
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_daily=2)
 
 
-async def test_missing_model_creates_no_jobs_and_is_reported(tmp_path):
+async def test_without_a_language_model_no_jobs_exist_and_job_list_says_so(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await talk(ada)
+        await push_turns(ada)
         found = await listed(ada)
         assert found["jobs"] == [] and found["extraction"]["available"] is False
         assert "VADEMECUM_ASSISTANT_URL" in found["extraction"]["note"]
 
 
-def test_restart_resumes_unfinished_jobs(tmp_path):
+def test_server_restart_resumes_unfinished_extraction_jobs(tmp_path):
     people = []
 
     async def stopped(h, model, ada):
         people.append(ada)
-        await talk(ada, episode("e1", "s1"), episode("e2", "s1"))
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada, episode("e1", "s1"), episode("e2", "s1"))
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
 
     async def started(h, model, _):
         (ada,) = people
         ada.client._transport.app = h.app
-        await until(ada, lambda found: found["counts"]["done"] == 2)
-        assert len((await made(ada))["memories"]) == 1
+        await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 2)
+        assert len((await extracted_rows(ada))["memories"]) == 1
 
     scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_forget_everything_deletes_jobs_and_pending_replies(tmp_path):
+def test_forget_everything_deletes_jobs_and_discards_pending_replies(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
+        await push_turns(ada)
         await soon(lambda: model.asked)
         receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         assert receipt.json()["leftovers"] == 0
         model.go_on()
         await soon(lambda: not h.services.background_jobs.jobs["work"].is_pending(ada.id))
-        assert (await listed(ada))["jobs"] == [] and not any((await made(ada)).values())
+        assert (await listed(ada))["jobs"] == [] and not any((await extracted_rows(ada)).values())
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))
 
 
-def test_restore_resumes_jobs_except_for_deleted_turns(tmp_path):
+def test_restore_resumes_extraction_jobs_except_of_deleted_turns(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, episode("kept", "s1"), episode("gone", "s1"))
-        await until(
+        await push_turns(ada, episode("kept", "s1"), episode("gone", "s1"))
+        await wait_for_jobs(
             ada, lambda found: all(job["error"] for job in found["jobs"]) and found["counts"]["waiting"]
         )
         async with h.services.users.open(ada.id) as store:
@@ -423,7 +427,7 @@ def test_restore_resumes_jobs_except_for_deleted_turns(tmp_path):
         await ada.push("episodes", {**episode("gone", "s1"), "_deleted": True})
         model.rules = [Rule(say=[REPLY])]
         await h.services.restore.restore_all(tmp_path / "backup")
-        found = await finished(ada)
+        found = await wait_until_finished(ada)
         assert [(job["subject"], job["state"]) for job in found["jobs"]] == [("episodes/kept", "done")]
 
     scenario_of(tmp_path / "data", scenario, Rule(status=500))

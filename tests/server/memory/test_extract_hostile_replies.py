@@ -1,4 +1,4 @@
-"""Hostile or faulty model replies: nothing is lost, nothing is stored twice, and no request waits."""
+"""Extraction with hostile or faulty model replies: no turn is lost, and no row is stored twice."""
 
 import json
 
@@ -7,7 +7,16 @@ import pytest
 
 from property.rows import entity, episode, fact, memory, project, session
 from server.in_process_server import house
-from server.memory.extracting_server import FOUND, REPLY, finished, made, put_off, reply, scenario_of, talk
+from server.memory.extracting_server import (
+    FOUND,
+    REPLY,
+    extracted_rows,
+    push_turns,
+    reply,
+    scenario_of,
+    wait_for_failed_attempt,
+    wait_until_finished,
+)
 from server.scripted_llm import Rule
 from vademecum.errors import BadRequest
 from vademecum.model.memory.extraction import ENTITIES_MAX, Entity, Relationship, ValidatedExtraction
@@ -46,11 +55,11 @@ HUGE = "1" + "0" * 400
         "empty facts",
     ],
 )
-def test_hostile_reply_keeps_only_its_valid_items(tmp_path, text):
+def test_only_valid_items_of_hostile_reply_are_stored(tmp_path, text):
     async def scenario(h, model, ada):
-        await talk(ada)
-        assert (await finished(ada))["counts"]["done"] == 1
-        rows = await made(ada)
+        await push_turns(ada)
+        assert (await wait_until_finished(ada))["counts"]["done"] == 1
+        rows = await extracted_rows(ada)
         names = [row["name"] for row in rows["entities"].values()]
         assert "Ada Brook" in names and len(names) <= 2 and max(map(len, names)) <= 100
         texts = [row["text"] for row in rows["memories"].values()]
@@ -61,11 +70,11 @@ def test_hostile_reply_keeps_only_its_valid_items(tmp_path, text):
 
 
 @pytest.mark.parametrize("number", [HUGE, "-" + HUGE, "1e308", "0.5"])
-def test_out_of_range_confidence_is_clamped(tmp_path, number):
+def test_out_of_range_confidence_of_extracted_fact_is_clamped(tmp_path, number):
     async def scenario(h, model, ada):
-        await talk(ada)
-        assert (await finished(ada))["counts"]["done"] == 1
-        rows = await made(ada)
+        await push_turns(ada)
+        assert (await wait_until_finished(ada))["counts"]["done"] == 1
+        rows = await extracted_rows(ada)
         assert len(rows["entities"]) == len(rows["memories"]) == len(rows["facts"]) == 1
         assert all(0 <= row["confidence"] <= 1 for row in rows["facts"].values())
 
@@ -73,31 +82,31 @@ def test_out_of_range_confidence_is_clamped(tmp_path, number):
     scenario_of(tmp_path, scenario, Rule(say=[json.dumps(TRUE)[:-1] + f', "facts": [{fact_said}]}}']))
 
 
-def test_entities_per_reply_are_limited(tmp_path):
+def test_number_of_entities_per_extraction_reply_is_limited(tmp_path):
     many = [{"name": f"Person {n} of Ten Thousand", "type": "person"} for n in range(10_000)]
 
     async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
-        assert len((await made(ada))["entities"]) == ENTITIES_MAX
+        await push_turns(ada)
+        await wait_until_finished(ada)
+        assert len((await extracted_rows(ada))["entities"]) == ENTITIES_MAX
 
     scenario_of(tmp_path, scenario, Rule(say=reply(entities=many)))
 
 
-def test_unreadable_reply_keeps_the_turn_and_is_retried(tmp_path):
+def test_turn_with_unreadable_extraction_reply_is_kept_and_retried(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        found = await put_off(ada)
-        assert found["counts"]["waiting"] == 1 and not any((await made(ada)).values())
+        await push_turns(ada)
+        found = await wait_for_failed_attempt(ada)
+        assert found["counts"]["waiting"] == 1 and not any((await extracted_rows(ada)).values())
         assert set(await ada.live("episodes")) == {"e1"}
         model.rules = [Rule(say=[REPLY])]
-        await finished(ada)
-        assert len((await made(ada))["entities"]) == 2
+        await wait_until_finished(ada)
+        assert len((await extracted_rows(ada))["entities"]) == 2
 
     scenario_of(tmp_path, scenario, Rule(say=reply(entities=[{"name": 2 * MEGABYTE, "type": "person"}])))
 
 
-async def test_rows_violating_the_schema_are_rejected(tmp_path):
+async def test_extracted_rows_that_violate_the_schema_are_rejected(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         keep = _ExtractionWriter(Limits(), "s1", "", Pool(), [], {}, [])
@@ -114,7 +123,7 @@ async def test_rows_violating_the_schema_are_rejected(tmp_path):
         assert await ada.live("facts") == {}
 
 
-def test_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
+def test_extraction_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
     mine = fact("mine", key="user.name", value="Ada", confirmed=True)
     kept = memory("m-pinned", text="Ada likes tea.", projectId="p2", pinned=True)
     other = entity("n-other", "p2", name="Secret Mill", type="place", notes="of another project")
@@ -132,9 +141,9 @@ def test_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
         await ada.push("projects", project("p2"))
         for name, row in (("facts", mine), ("memories", kept), ("entities", other)):
             assert await ada.push(name, row) == []
-        await talk(ada)
-        await finished(ada)
-        rows = await made(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
+        rows = await extracted_rows(ada)
         assert rows["facts"].pop("mine") == mine
         assert [(row["key"], row["confirmed"]) for row in rows["facts"].values()] == [("user_pet", False)]
         assert rows["memories"].pop("m-pinned") == kept and rows["entities"].pop("n-other") == other
@@ -143,22 +152,24 @@ def test_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
             "p1", False, "extracted", ["s1"],
         )  # fmt: skip
         assert [row["projectId"] for row in rows["entities"].values()] == ["p1"]
-        assert rows["relationships"] == {}, "no edge leads into another project"
-        assert "Secret Mill" not in json.dumps(model.asked[0].body), "nor is its name told"
+        assert rows["relationships"] == {}, "no relationship may lead to another project"
+        assert "Secret Mill" not in json.dumps(model.asked[0].body), (
+            "the request must not contain a name of another project"
+        )
 
     scenario_of(tmp_path, scenario, Rule(say=[json.dumps(lies)]))
 
 
-def test_repeated_statements_across_turns_add_nothing(tmp_path):
-    """Without this rule, a model that repeated a recalled memory turned 1 original into 668 rows."""
+def test_statements_repeated_in_later_turns_add_no_rows(tmp_path):
+    """Otherwise a model that repeats recalled memories multiplies rows: one memory once became 668 rows."""
 
     async def scenario(h, model, ada):
         for turn in range(4):
             words = f"Turn {turn}. [MEMORY CONTEXT] ada brook has a boat. [END MEMORY CONTEXT]"
-            await talk(ada, episode(f"e{turn}", "s1", aiResponse=words))
-            await finished(ada)
+            await push_turns(ada, episode(f"e{turn}", "s1", aiResponse=words))
+            await wait_until_finished(ada)
         assert len(model.asked) == 4
-        rows = await made(ada)
+        rows = await extracted_rows(ada)
         assert len(rows["memories"]) == len(rows["entities"]) == 1
 
     said = [
@@ -168,18 +179,18 @@ def test_repeated_statements_across_turns_add_nothing(tmp_path):
     scenario_of(tmp_path, scenario, Rule(when="Turn 0", say=said[:1]), Rule(say=said[1:]))
 
 
-def test_restart_after_storing_repeats_no_extraction(tmp_path):
+def test_server_restart_after_storing_extraction_adds_no_rows(tmp_path):
     people = []
 
     async def stored(h, model, ada):
         people.append(ada)
-        await talk(ada)
-        await finished(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
 
     async def started(h, model, _):
         (ada,) = people
         ada.client._transport.app = h.app
-        before = await made(ada)
+        before = await extracted_rows(ada)
         async with h.services.users.open(ada.id) as store:
             (job,) = (await store.list_jobs(1))[0]
             found = msgspec.json.encode(
@@ -190,8 +201,8 @@ def test_restart_after_storing_repeats_no_extraction(tmp_path):
             cut_off = msgspec.structs.replace(job, state="running", found=found.decode())
             await store.write(lambda tx: tx.jobs.put(cut_off))
         h.services.background_jobs.schedule("work", ada.id, 0)
-        assert (await finished(ada))["counts"]["done"] == 1
-        after = await made(ada)
+        assert (await wait_until_finished(ada))["counts"]["done"] == 1
+        after = await extracted_rows(ada)
         assert {name: set(rows) for name, rows in after.items()} == {
             n: set(rows) for n, rows in before.items()
         }
@@ -201,12 +212,12 @@ def test_restart_after_storing_repeats_no_extraction(tmp_path):
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_lookup_for_a_former_project_stores_nothing(tmp_path):
-    """Known entities are read before the transaction that looks up the session's project."""
+def test_extraction_for_former_project_or_epoch_stores_no_rows(tmp_path):
+    """Extraction reads known entities before its transaction. Meanwhile the session may move, or a restore may run."""
 
     async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
         await ada.push("projects", project("p2"))
         await ada.push("entities", entity("n-old", "p2", name="Secret Mill", type="place"))
         found = ValidatedExtraction(
@@ -219,7 +230,7 @@ def test_lookup_for_a_former_project_stores_nothing(tmp_path):
                 known = [_Entity("n-old", "Secret Mill")]
                 keep = _ExtractionWriter(limits, "s1", epoch, InProject(project_id), known, {}, [])
                 assert not await store.write(lambda tx, keep=keep: keep.write(tx, job, found))
-        rows = await made(ada)
+        rows = await extracted_rows(ada)
         assert set(rows["entities"]) == {"n-old"} and rows["relationships"] == {}
 
     scenario_of(tmp_path, scenario, Rule(say=reply(entities=[])))

@@ -1,4 +1,4 @@
-"""The memory API writes the same rows as devices sync, under the same rules."""
+"""The memory API writes rows of the synced collections, under the same rules as a push of a device."""
 
 import asyncio
 
@@ -6,15 +6,15 @@ import pytest
 
 from property.rows import entity, episode, project, relationship, session, summary
 from server.in_process_server import House, house, refused, run_for_one
-from server.listening_server import listen, on_the_wire
-from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, furnish, got, ids, made
+from server.listening_server import listen, run_over_network
+from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, create_rows, got, ids, made
 from server.sync.test_quotas import small
 from vademecum.app import create_app
 from vademecum.model.schema.derived_ids import entity_id
 from vademecum.settings import Settings
 
 
-def test_http_writes_reach_pulls_and_streams(tmp_path):
+def test_writes_by_memory_api_reach_pulls_and_streams(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream") as ear:
             p = await made(ada, "projects", name="Mill")
@@ -41,13 +41,13 @@ def test_http_writes_reach_pulls_and_streams(tmp_path):
                 await ear.until(lambda name=name: len(ear.rows(name)) == 2)
                 assert ear.rows(name)[1]["_deleted"] is True and await ada.live(name) == {}
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-async def test_pushed_rows_are_listed_unchanged(tmp_path):
+async def test_memory_api_lists_pushed_rows_unchanged(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         edge, overview = relationship("r1", "n1", "n2"), summary("u2", projectId="p1")
         assert await ada.push("relationships", edge) == [] and await ada.push("summaries", overview) == []
         lists = {
@@ -65,13 +65,13 @@ async def test_pushed_rows_are_listed_unchanged(tmp_path):
             assert (await got(ada, path, project="p1"))[name] == expected, path
         assert await got(ada, "projects/p1/overview") == overview
         assert await got(ada, "sessions/by-external/chat") == session("s1", externalId="chat")
-        # A relationship that a device created under its own id is reused and can be deleted.
+        # The API finds and deletes a relationship whose id was chosen by a device.
         assert (await made(ada, "relationships?project=p1", **EDGE))["id"] == "r1"
         assert (await ada.call("DELETE", "/v1/relationships", json=EDGE, **SCOPE)).status_code == 200
         assert await ada.live("relationships") == {}
 
 
-async def test_row_waiting_for_its_parent_is_invisible(tmp_path):
+async def test_waiting_row_is_not_listed_by_the_memory_api(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("episodes", episode("early", "later")) == []
@@ -92,7 +92,7 @@ async def test_entity_of_an_unknown_project_is_rejected(tmp_path):
         assert (await made(ada, "entities", **body))["id"] == row_id
 
 
-async def test_writes_succeed_after_clock_rollback_following_forget(tmp_path):
+async def test_writes_after_forget_succeed_even_if_clock_was_set_back(tmp_path):
     times = ["2026-01-02T00:00:00.000Z"]
     app = create_app(Settings(data=tmp_path, models=tmp_path / "none"), clock=lambda: times[0])
     async with app.lifespan():
@@ -103,8 +103,8 @@ async def test_writes_succeed_after_clock_rollback_following_forget(tmp_path):
         assert (await made(ada, "projects", name="Mill"))["createdAt"] == "2026-01-02T00:00:00.000Z"
 
 
-async def test_session_can_be_renamed_before_its_project_arrives(tmp_path):
-    """A device pushes its collections in parallel, so a row may reference a project that is still missing."""
+async def test_session_whose_project_is_missing_can_be_renamed(tmp_path):
+    """A device pushes its collections in parallel, so a session may arrive before its project."""
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1", externalId="chat", projectId="later")) == []
@@ -127,8 +127,8 @@ async def test_external_id_identifies_exactly_one_session(tmp_path):
         refused(next(a for a in answers if a.status_code == 409), 409, "DUPLICATE")
 
 
-async def test_first_turn_of_project_session_has_its_project(tmp_path):
-    """One write creates the session inside its project, so the session is never visible in the pool."""
+async def test_first_turn_of_new_project_session_belongs_to_the_project(tmp_path):
+    """One commit creates the session in its project, so the session is never visible in the pool."""
     async with house(tmp_path) as h:
         ada = await h.person()
         p = await made(ada, "projects", name="Mill")
@@ -141,10 +141,10 @@ async def test_first_turn_of_project_session_has_its_project(tmp_path):
         assert ids((await got(ada, "episodes", project="Mill"))["episodes"]) == [turn["id"]]
 
 
-async def test_entity_spellings_share_one_row_and_keep_notes(tmp_path):
+async def test_spellings_of_an_entity_share_one_row_and_keep_all_notes(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         new = {"type": "person", "projectId": "p1"}
         first = await made(ada, "entities", name="Zoë  Miller", notes="the tenant", **new)
         for name, notes in (("ZOE MILLER", None), (" zoë miller ", ""), ("Zoë Miller", "  ")):
@@ -167,7 +167,7 @@ async def test_entity_spellings_share_one_row_and_keep_notes(tmp_path):
 async def test_repeated_relationship_is_stored_once(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         answers = [await ada.call("POST", "/v1/relationships", json=EDGE, **SCOPE) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [201, 200, 200]
         assert answers[0].json() == answers[1].json() == answers[2].json()
@@ -177,10 +177,10 @@ async def test_repeated_relationship_is_stored_once(tmp_path):
             assert store.seq == pulled["checkpoint"]["lwt"]
 
 
-async def test_session_deletion_removes_turns_and_summaries_only(tmp_path):
+async def test_session_deletion_removes_only_its_turns_and_summaries(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
         assert (await ada.call("DELETE", f"{EXTERNAL}/chat")).json() == {"deleted": 1}
         assert set(await ada.live("sessions")) == {"s2"}
@@ -189,10 +189,10 @@ async def test_session_deletion_removes_turns_and_summaries_only(tmp_path):
 
 
 @pytest.mark.parametrize(("choice", "left"), [("keep", {"s1", "s2"}), ("delete", {"s1"})])
-async def test_project_deletion_removes_memory_and_optionally_sessions(tmp_path, choice, left):
+async def test_project_deletion_removes_its_memory_and_optionally_its_sessions(tmp_path, choice, left):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         assert await ada.push("summaries", summary("u2", projectId="p1")) == []
         answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": choice})
         assert answer.status_code == 200
@@ -204,7 +204,7 @@ async def test_project_deletion_removes_memory_and_optionally_sessions(tmp_path,
 async def test_summary_belongs_to_its_sessions_current_project(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         named = summary("u2", sessionId="s1", projectId="p2")
         old, new = (
             summary("u3", projectId="p1"),
@@ -224,7 +224,7 @@ async def test_summary_belongs_to_its_sessions_current_project(tmp_path):
         assert ids((await got(ada, "sessions/s1/summaries"))["summaries"]) == ["u2", "u1"]
 
 
-async def test_full_account_and_oversized_row_are_rejected(tmp_path):
+async def test_memory_api_rejects_writes_over_quota_and_oversized_rows(tmp_path):
     async with house(tmp_path, **small(storage_bytes=6000, row_bytes=3000)) as h:
         ada = await h.person()
         s = await made(ada, "sessions", externalId="a", title="t")
@@ -240,10 +240,10 @@ async def test_full_account_and_oversized_row_are_rejected(tmp_path):
         assert len(await ada.live("episodes")) == 2
 
 
-async def test_only_effective_edits_write_and_change_updated_at(tmp_path):
+async def test_only_edits_that_change_a_value_are_stored(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         answer = await ada.call(
             "PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"}
         )
@@ -257,7 +257,7 @@ async def test_only_effective_edits_write_and_change_updated_at(tmp_path):
             assert (same.json(), store.seq) == (row, seq)
 
 
-def test_turn_is_readable_within_session_or_named_scope(tmp_path):
+def test_turn_is_readable_only_within_its_session_or_a_named_scope(tmp_path):
     async def scenario(h, ada):
         await ada.add("projects", project("p1"), project("p2"))
         await ada.add("sessions", session("s1", projectId="p1"), session("s2"))
@@ -284,7 +284,7 @@ def test_turn_is_readable_within_session_or_named_scope(tmp_path):
         ({}, ""),
     ],
 )
-def test_session_takes_its_name_as_its_title(tmp_path, fields, title):
+def test_session_created_with_a_name_has_it_as_title(tmp_path, fields, title):
     async def scenario(_, ada):
         made = (await ada.call("POST", "/v1/sessions", json={"externalId": "chat", **fields})).json()
         assert made["title"] == title and "name" not in made

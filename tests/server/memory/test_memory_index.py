@@ -1,7 +1,4 @@
-"""The recall index is derived.
-
-If it is stale, interrupted, damaged or of another model, the records rebuild it.
-"""
+"""The memory index is derived: the server rebuilds it from the records if it is stale, damaged or of another model."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +9,7 @@ import pytest
 
 from property.rows import dead, episode, memory, session
 from server.in_process_server import House, Person, house, stop_index, with_token
-from server.memory.test_recall import WORD, furnished, look, recalled, seen
+from server.memory.test_recall import WORD, create_sessions, look, recalled, seen
 from server.models.model_change_server import opened, use
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.engines.lance import Block, VectorIndex
@@ -23,8 +20,8 @@ from vademecum.services.memory import memory_index
 from wait_until import soon
 
 
-def again(h: House, person: Person) -> Person:
-    """Return the same person on another server with the same folder."""
+def reconnect(h: House, person: Person) -> Person:
+    """Return the person with a client that is connected to the server `h`, which uses the same folder."""
     return Person(person.id, with_token(h, person.client.headers["Authorization"].removeprefix("Bearer ")))
 
 
@@ -44,8 +41,8 @@ async def talked(h: House, count: int, start: int = 0) -> Person:
     return ada
 
 
-def held_up(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
-    """Let the model embed `after` texts, and block further ones until the returned event is set."""
+def block_embedding(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
+    """Let the model embed `after` texts, and block the embedding of further texts until the returned event is set."""
     passages, taken, go_on = Embedder.embed_passages, [0], asyncio.Event()
 
     async def gated(embedder: Embedder, texts: list[str]) -> Any:
@@ -58,10 +55,10 @@ def held_up(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
     return go_on
 
 
-async def test_keyword_search_works_during_embedding(
+async def test_memory_search_by_words_works_during_embedding(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on = held_up(monkeypatch, 2)
+    go_on = block_embedding(monkeypatch, 2)
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 5)
         found = await look(ada, sessionId="s1")
@@ -71,12 +68,12 @@ async def test_keyword_search_works_during_embedding(
         assert await lacking(h, ada) == [] and (await look(ada, sessionId="s1"))["complete"]
 
 
-async def test_restart_loses_at_most_one_embedding_batch(
+async def test_server_restart_repeats_at_most_one_embedding_batch(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_index, "ROWS_PER_TURN", 2)
     with monkeypatch.context() as patched:
-        held_up(patched, 5)
+        block_embedding(patched, 5)
         async with opened(tmp_path, installed) as h:
             ada = await talked(h, 9)
             async with asyncio.timeout(60):
@@ -91,23 +88,23 @@ async def test_restart_loses_at_most_one_embedding_batch(
 
     monkeypatch.setattr(Embedder, "embed_passages", counted)
     async with opened(tmp_path, installed) as h:
-        ada = again(h, ada)
+        ada = reconnect(h, ada)
         await h.settle(ada)
         assert await lacking(h, ada) == [] and len(made) == 5
 
 
-async def test_model_change_rebuilds_index_while_keywords_keep_working(
+async def test_model_change_rebuilds_memory_index_while_word_search_works(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 5)
         await h.settle(ada)
         old = await cosines(h, ada, f"{WORD} number 3")
-        go_on = held_up(monkeypatch, 0)
+        go_on = block_embedding(monkeypatch, 0)
         await use(h, "new")
         found = await look(ada, sessionId="s1")
         assert len(found["results"]) == 5 and not found["complete"]
-        assert len(await lacking(h, ada)) == 5, "no vector of the model before is kept"
+        assert len(await lacking(h, ada)) == 5, "vectors of the previous model must be removed"
         go_on.set()
         await h.settle(ada)
         new = await cosines(h, ada, f"{WORD} number 3")
@@ -118,7 +115,7 @@ async def test_model_change_rebuilds_index_while_keywords_keep_working(
         assert model == embedder.model
 
 
-async def test_model_change_rebuilds_indexes_without_queries(tmp_path: Path, installed: Path) -> None:
+async def test_model_change_rebuilds_memory_indexes_without_queries(tmp_path: Path, installed: Path) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 3)
         await h.settle(ada)
@@ -133,21 +130,21 @@ async def test_model_change_rebuilds_indexes_without_queries(tmp_path: Path, ins
         assert checkpoint[0] == embedder.model and checkpoint[1] > 0
 
 
-async def test_damaged_index_is_rebuilt_during_the_query(tmp_path: Path) -> None:
+async def test_damaged_memory_index_is_rebuilt_during_the_query(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         await h.settle(ada)
     for data in tmp_path.glob("users/*/*/recall/*.lance/data/*"):
         data.write_bytes(b"damaged")
     async with house(tmp_path) as h:
-        assert await seen(again(h, ada), sessionId="loose") == {"loose", "other"}
+        assert await seen(reconnect(h, ada), sessionId="loose") == {"loose", "other"}
 
 
 @pytest.mark.parametrize("change", [{"_deleted": True}, {"text": "else"}])
-async def test_vector_of_a_changed_row_is_discarded(
+async def test_vector_is_discarded_if_its_row_changed_during_embedding(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    go_on = held_up(monkeypatch, 0)
+    go_on = block_embedding(monkeypatch, 0)
     async with opened(tmp_path, installed) as h:
         ada = await h.person()
         row = memory("m1", text=f"{WORD} one")
@@ -155,7 +152,8 @@ async def test_vector_of_a_changed_row_is_discarded(
         job = h.services.background_jobs.jobs["recall_vectors"]
         job.run_now(ada.id)
         await soon(lambda: bool(h.services.inference._running))
-        stop_index(h.services.recall.indexer)  # and keep a delete from cancelling the embedding
+        stop_index(h.services.recall.indexer)
+        # Let the embedding finish although its row is deleted or edited.
         monkeypatch.setattr(h.services.inference, "cancel", lambda *_: None)
         assert await ada.push("memories", {**row, **change}, assumed=row) == []
         amended: list[list[Block]] = []
@@ -204,7 +202,7 @@ async def test_editing_a_turn_reembeds_its_successor(tmp_path: Path, installed: 
         assert await ada.push("episodes", edited, assumed=first) == []
         await h.settle(ada)
         after = await cosines(h, ada, "the boiler")
-        assert after["second"] == after["alone"], "the edited turn is the session's latest now"
+        assert after["second"] == after["alone"], "the second turn must be embedded without the edited turn"
 
 
 async def test_deleting_a_turn_reembeds_only_its_successor(
@@ -228,7 +226,7 @@ async def test_deleting_a_turn_reembeds_only_its_successor(
         assert await lacking(h, ada) == []
 
 
-async def test_unfinished_turn_schedules_no_work(tmp_path: Path) -> None:
+async def test_unfinished_turn_schedules_no_indexing(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await talked(h, 1)
         await h.settle(ada)
@@ -240,7 +238,7 @@ async def test_unfinished_turn_schedules_no_work(tmp_path: Path) -> None:
         assert job.is_pending(ada.id)
 
 
-async def test_memory_comparison_waits_only_for_memory_vectors(
+async def test_memory_deduplication_waits_only_for_vectors_of_memories(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, installed, search_wait_s=600) as h:
@@ -248,7 +246,7 @@ async def test_memory_comparison_waits_only_for_memory_vectors(
         assert await ada.push("memories", memory("tea", text="Ada likes tea")) == []
         assert await cosines(h, ada, "Ada likes tea", "memories") == {"tea": pytest.approx(1.0, abs=1e-3)}
         await h.settle(ada)
-        go_on = held_up(monkeypatch, 0)
+        go_on = block_embedding(monkeypatch, 0)
         assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
         async with asyncio.timeout(60):
             assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
@@ -263,7 +261,7 @@ async def test_memory_comparison_waits_only_for_memory_vectors(
         assert set(await waits) == {"tea", "sea"}
 
 
-async def test_query_of_an_overloaded_model_gets_retry_after(
+async def test_memory_search_gets_retry_after_from_overloaded_model(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(tmp_path, installed) as h:

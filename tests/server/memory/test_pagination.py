@@ -14,14 +14,14 @@ TURNS = "sessions/s1/episodes"
 
 
 def turn(number, **more):
-    """Return a turn. Three turns share each day, so many have equal times."""
+    """Return a turn. Three consecutive turns have the same timestamp, so pages must also order by id."""
     return episode(f"e{number:02d}", "s1", createdAt=day(1 + number // 3), **more)
 
 
 async def talked(h, count=20):
     ada = await h.person()
     assert await ada.push("sessions", session("s1")) == []
-    # The push order differs from the creation order.
+    # Push in an order that differs from the order of creation.
     assert await ada.push("episodes", *sorted(map(turn, range(count)), key=lambda row: row["id"][::-1])) == []
     return ada
 
@@ -36,7 +36,7 @@ async def turned(ada, limit, path=TURNS):
     """Return all pages from the first to the last."""
     found, cursor, used = [], "", set()
     while cursor is not None:
-        assert cursor not in used, "the pages go round in a circle"
+        assert cursor not in used, "the pages repeat a cursor"
         used.add(cursor)
         ids, cursor = await page(ada, limit, cursor, path)
         found.append(ids)
@@ -44,7 +44,7 @@ async def turned(ada, limit, path=TURNS):
 
 
 @pytest.mark.parametrize("limit", [1, 7, 10, 20, 1000])
-async def test_every_row_is_on_one_page_newest_first(tmp_path, limit):
+async def test_pages_list_every_row_once_and_newest_first(tmp_path, limit):
     async with house(tmp_path) as h:
         ada = await talked(h)
         found = await turned(ada, limit)
@@ -61,19 +61,18 @@ async def test_cursor_continues_despite_inserted_and_deleted_rows(tmp_path):
         edited = turn(14, aiResponse="edited")
         assert await ada.push("episodes", newer, turn(30)) == []
         assert await ada.push("episodes", edited, assumed=turn(14)) == []
-        assert (
-            await ada.push("episodes", dead(turn(15)), dead(turn(13))) == []
-        )  # including the cursor's own row
+        # One of the deleted turns is the row that the cursor names.
+        assert await ada.push("episodes", dead(turn(15)), dead(turn(13))) == []
         second, cursor = await page(ada, 5, cursor)
         assert second == ["e14", "e12", "e11", "e10", "e09"]
         assert (await page(ada, 5))[0][:2] == ["newer", "e30"]
 
 
-async def test_page_reads_only_its_own_and_changed_rows(tmp_path, monkeypatch):
+async def test_reading_a_page_reads_only_its_own_rows_and_changed_rows(tmp_path, monkeypatch):
     async with house(tmp_path) as h:
         ada = await talked(h)
         await h.settle(ada)
-        stop_index(h.services.recall.indexer)  # the indexer also reads rows
+        stop_index(h.services.recall.indexer)  # otherwise the test would also count the rows that it reads
         await page(ada, 3)
         read, bodies = [], DuckDBUserStore.read_bodies
 
@@ -100,7 +99,7 @@ async def test_oversized_rows_make_shorter_pages_without_loss(tmp_path):
         assert [i for ids in found for i in ids] == [f"e{n:02d}" for n in reversed(range(18))]
 
 
-async def test_last_page_without_cursor_may_be_empty(tmp_path):
+async def test_last_page_has_no_cursor_and_may_be_empty(tmp_path):
     async with house(tmp_path) as h:
         ada = await talked(h, 2)
         assert await page(ada, 2) == (["e01", "e00"], None)
@@ -109,7 +108,7 @@ async def test_last_page_without_cursor_may_be_empty(tmp_path):
         assert await page(ada, 1, cursor) == ([], None)
 
 
-async def test_invalid_limit_and_cursor_are_rejected(tmp_path):
+async def test_invalid_page_limit_and_cursor_are_rejected(tmp_path):
     lists = (TURNS, "episodes", "projects", "sessions", "entities/by-type/person")
     async with house(tmp_path) as h:
         ada = await talked(h, 1)

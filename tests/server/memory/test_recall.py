@@ -1,6 +1,6 @@
 """Recall finds earlier turns within one scope, by words and by meaning.
 
-Results may lag but are never wrong.
+Results may lack recent changes, but they are never wrong.
 """
 
 import shutil
@@ -16,7 +16,7 @@ from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
 
 WORD = "harpsichord"
-# Asking session → ids that its searches return. None: rejected with NOT_FOUND.
+# Maps each kind of row and each asking session to the ids that a search returns.
 SCOPES: dict[str, dict[str, set[str]]] = {
     "episodes": {"loose": {"loose", "other"}, "in1": {"in1", "in1b"}, "in2": {"in2"}},
     "entities": {"loose": set(), "in1": {"n1"}, "in2": {"n2"}},
@@ -27,8 +27,8 @@ ASKED: dict[str, dict[str, set[str]]] = {
 }
 
 
-async def furnished(h: House) -> Person:
-    """Create sessions in two projects and in none, each with a turn named after it, and an entity in each
+async def create_sessions(h: House) -> Person:
+    """Create sessions in two projects and in the pool, one turn per session with the session's id, and an entity per
     project.
     """
     ada = await h.person()
@@ -56,7 +56,7 @@ async def seen(person: Person, kind: str = "episodes", q: str = WORD, **params: 
 @pytest.mark.parametrize("model", [False, True])
 async def test_each_session_sees_only_its_own_scope(tmp_path: Path, model: bool) -> None:
     async with house(tmp_path, model=model) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         await h.settle(ada)
         for kind, expected in SCOPES.items():
             for session_id, ids in expected.items():
@@ -67,9 +67,9 @@ async def test_each_session_sees_only_its_own_scope(tmp_path: Path, model: bool)
                 assert await seen(ada, kind, sessionId="loose", project=said) == ids, (kind, said)
 
 
-async def test_search_result_names_scope_and_current_projects(tmp_path: Path) -> None:
+async def test_search_results_name_scope_and_current_projects(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         assert (await look(ada, sessionId="loose"))["scope"] == {"kind": "pool"}
         assert (await look(ada, project="*"))["scope"] == {"kind": "all"}
         found = await look(ada, sessionId="in2")
@@ -79,10 +79,10 @@ async def test_search_result_names_scope_and_current_projects(tmp_path: Path) ->
         assert result["text"] == f"Who plays the {WORD}?\n\nin2"
 
 
-async def test_moved_session_takes_its_turns_to_new_scope(tmp_path: Path) -> None:
-    """The session moves into a project, to another project, and out. No row is indexed again."""
+async def test_turns_of_moved_session_are_recalled_in_its_new_scope(tmp_path: Path) -> None:
+    """The session moves into a project, to another project, and back to the pool. No row is indexed again."""
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         assert await seen(ada, sessionId="loose") == {"loose", "other"}
         before: dict[str, Any] = session("loose")
         for home, inside, expected in [
@@ -103,16 +103,16 @@ async def test_moved_session_takes_its_turns_to_new_scope(tmp_path: Path) -> Non
     ("asker", "mover", "before", "after"),
     [("loose", "other", {}, {"projectId": "p1"}), ("in1", "in1b", {"projectId": "p1"}, {"projectId": "p2"})],
 )
-async def test_search_applies_session_scope_at_response_time(
+async def test_search_omits_turn_whose_session_leaves_scope_during_search(
     tmp_path: Path, asker: str, mover: str, before: dict[str, str], after: dict[str, str]
 ) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         seek = h.services.recall.hybrid_search.search_hybrid
 
         async def moving(*asked: Any) -> Any:
             hits = await seek(*asked)
-            assert len(hits[0]) == 2, "both were found"
+            assert len(hits[0]) == 2, "the test needs both turns in the results"
             moved = session(mover, **after)
             assert await ada.push("sessions", moved, assumed=session(mover, **before)) == []
             return hits
@@ -121,11 +121,11 @@ async def test_search_applies_session_scope_at_response_time(
         assert await seen(ada, sessionId=asker) == {asker}
 
 
-async def test_project_deletion_releases_turns_and_deletes_entities(
+async def test_project_deletion_moves_turns_to_pool_and_deletes_entities(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         assert await seen(ada, "entities", project="*") == {"n1", "n2"}
         assert (await ada.call("DELETE", "/v1/projects/p1")).status_code == 200
         assert await seen(ada, sessionId="loose") == {"loose", "other", "in1", "in1b"}
@@ -137,9 +137,9 @@ async def test_project_deletion_releases_turns_and_deletes_entities(
         )
 
 
-async def test_stale_index_does_not_return_deleted_rows(tmp_path: Path) -> None:
+async def test_stale_memory_index_does_not_return_deleted_rows(tmp_path: Path) -> None:
     async with house(tmp_path, search_wait_s=0.05) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         await h.settle(ada)
         stop_index(h.services.recall.indexer)
         assert await ada.push("episodes", dead(episode("other", "other"))) == []
@@ -149,9 +149,9 @@ async def test_stale_index_does_not_return_deleted_rows(tmp_path: Path) -> None:
         assert await seen(ada, sessionId="other") == set()
 
 
-async def test_rows_outside_scope_do_not_displace_results(tmp_path: Path) -> None:
+async def test_matches_outside_scope_do_not_displace_search_results(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         better = [episode(f"x{n}", "in1", userMessage=WORD, aiResponse="") for n in range(150)]
         assert await ada.push("episodes", *better) == []
         others = [memory(f"m{n}", text=WORD) for n in range(150)]
@@ -164,7 +164,7 @@ async def recalled(h: House, person: Person, scope: MemoryScope, q: str, *kinds:
     return {one.id: one.text for one in found}
 
 
-async def test_stale_index_does_not_show_edited_text(tmp_path: Path) -> None:
+async def test_stale_memory_index_does_not_show_edited_text(tmp_path: Path) -> None:
     async with house(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         rows = memory("m1", text="Ada likes tea"), memory("m2", text="Ada drinks tea at four")
@@ -179,7 +179,7 @@ async def test_stale_index_does_not_show_edited_text(tmp_path: Path) -> None:
         assert await recalled(h, ada, Pool(), "tea") == {"m2": "Ada drinks tea at four"}
 
 
-async def test_forged_index_text_is_not_shown(tmp_path: Path) -> None:
+async def test_index_text_that_differs_from_the_records_is_not_shown(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("memories", memory("m1", text="Ada likes tea")) == []
@@ -206,9 +206,9 @@ async def test_only_finished_turns_and_current_memories_are_recalled(tmp_path: P
         assert set(await recalled(h, ada, Pool(), WORD)) == {"stopped", "new"}
 
 
-async def test_recall_scopes_each_kind_by_session_or_project(tmp_path: Path) -> None:
+async def test_recall_finds_rows_of_each_kind_only_in_their_scope(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         memories = memory("pool", text=WORD, sessionIds=["in1"]), memory("own", text=WORD, projectId="p1")
         assert await ada.push("memories", *memories) == []
         summaries = (
@@ -231,7 +231,7 @@ async def test_recall_scopes_each_kind_by_session_or_project(tmp_path: Path) -> 
             assert set(await recalled(h, ada, scope, WORD, kind)) == ids, (scope, kind)
 
 
-async def test_recency_ranks_equal_matches_but_never_outweighs_relevance(tmp_path: Path) -> None:
+async def test_recency_ranks_equal_matches_but_does_not_outweigh_relevance(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", *map(session, ("s1", "s2", "s3"))) == []
@@ -249,16 +249,16 @@ async def test_recency_ranks_equal_matches_but_never_outweighs_relevance(tmp_pat
 
 
 @pytest.mark.parametrize("model", [False, True])
-async def test_turn_is_found_by_its_date(tmp_path: Path, model: bool) -> None:
+async def test_search_with_a_date_finds_the_turn_of_that_day(tmp_path: Path, model: bool) -> None:
     clock = "2025-05-08T12:00:00.000Z"
     async with house(tmp_path, model=MODELS if model else False, clock=lambda: clock) as h:
         ada = await h.person()
         days = ("2025-05-06", "2025-05-07", "2025-06-07", "2024-05-07")
         assert await ada.push("sessions", *map(session, days)) == []
-        for day in days:  # equal except for the day
+        for day in days:  # turns that differ only in their day
             row = episode(f"e{day}", day, userMessage="Who came?", createdAt=f"{day}T12:00:00.000Z")
             assert await ada.push("episodes", row) == []
-        await h.settle(ada)  # the vectors replace the index entries without vectors
+        await h.settle(ada)  # so that the search uses index entries with vectors
         asked = {
             "who came on May 7, 2025?": "e2025-05-07",
             "who came on the 6th of May?": "e2025-05-06",
@@ -270,7 +270,9 @@ async def test_turn_is_found_by_its_date(tmp_path: Path, model: bool) -> None:
         for question, wanted in asked.items():
             results = (await look(ada, q=question, sessionId=days[0]))["results"]
             assert results[0]["id"] == wanted, question
-            assert not any("day2" in result["text"] for result in results), "no mark is shown"
+            assert not any("day2" in result["text"] for result in results), (
+                "the indexed date terms must not be shown"
+            )
 
 
 async def test_turn_is_found_by_meaning_and_preceding_turn(tmp_path: Path) -> None:
@@ -290,12 +292,12 @@ async def test_turn_is_found_by_meaning_and_preceding_turn(tmp_path: Path) -> No
         assert results[0]["id"] == "e2" and results[0]["relevance"] > results[1]["relevance"]
         results = (await look(ada, q="fortress in Scotland", sessionId="s1"))["results"]
         assert [result["id"] for result in results] == ["e0", "e1", "e2"]
-        assert "castle" not in results[1]["text"], "the turn before is never shown, nor kept"
+        assert "castle" not in results[1]["text"], "the text of the preceding turn must not be shown"
         near = await h.services.recall.nearest(ada.id, Pool(), "", "episodes", 1)
         assert near == []
 
 
-async def test_nearest_memory_is_found_immediately_with_its_cosine(tmp_path: Path) -> None:
+async def test_nearest_memory_is_found_at_once_with_its_cosine(tmp_path: Path) -> None:
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         assert await ada.push("projects", project("p1")) == []
@@ -310,7 +312,7 @@ async def test_nearest_memory_is_found_immediately_with_its_cosine(tmp_path: Pat
         assert second[0] == "sea" and second[1] < best[1]
 
 
-async def test_nearer_memories_outside_scope_do_not_displace_results(
+async def test_nearer_memories_outside_scope_do_not_displace_memories_in_scope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vademecum.services.memory.recall.FUSION_DEPTH", 3)
@@ -323,9 +325,9 @@ async def test_nearer_memories_outside_scope_do_not_displace_results(
         assert [row_id for row_id, _ in near] == ["sea"]
 
 
-async def test_deleted_recall_folder_is_rebuilt(tmp_path: Path) -> None:
+async def test_deleted_folder_of_memory_index_is_rebuilt(tmp_path: Path) -> None:
     async with house(tmp_path, model=True) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         await h.settle(ada)
     (folder,) = tmp_path.glob("users/*/*/recall")
     shutil.rmtree(folder)
@@ -339,7 +341,7 @@ async def test_deleted_recall_folder_is_rebuilt(tmp_path: Path) -> None:
 
 async def test_invalid_recall_query_is_rejected(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_sessions(h)
         for params in [{"q": " "}, {"q": "x" * 10_001}, {"limit": 0}, {"limit": 101}]:
             asked = {"q": WORD, "sessionId": "loose", **params}
             for kind in ("episodes", "entities"):

@@ -1,4 +1,4 @@
-"""Deleted memory is erased from the recall index too. Every scan has a positive control."""
+"""Deleted memory is erased from the memory index too. Each test first checks that the scan finds the stored text."""
 
 import asyncio
 from pathlib import Path
@@ -45,7 +45,7 @@ async def told(h: House) -> Person:
 
 
 async def needles(h: House, person: Person, *keys: str) -> list[bytes]:
-    """Return what the recall index stores of these rows: text, and vectors as their bytes on disk."""
+    """Return the bytes that the memory index stores for these rows: texts and vectors."""
     model = await h.services.inference.get()
     assert model is not None
     found = [text.encode() for text in (ASKED, TOLD, NOTE)]
@@ -68,12 +68,12 @@ def recall_folder(data: Path, person: Person) -> Path:
 async def test_memory_deletion_leaves_no_bytes_on_disk(tmp_path: Path, search_first: bool) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
-        if search_first:  # a search fills the cache
+        if search_first:  # so that the index caches the rows
             await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
         keys = [f"{kind}/{row['id']}" for kind, row in ROWS.items()]
         wanted = await needles(h, ada, *keys)
         folder = recall_folder(tmp_path, ada)
-        assert scan(folder, wanted) == len(wanted), "the scan cannot see what is there"
+        assert scan(folder, wanted) == len(wanted), "control: the scan must find stored text"
         for kind, row in ROWS.items():
             assert await ada.push(kind, dead(row)) == []
         await h.services.background_jobs.jobs["erase"].drain(ada.id)
@@ -84,7 +84,7 @@ async def test_memory_deletion_leaves_no_bytes_on_disk(tmp_path: Path, search_fi
         assert left == len(KEPT)
 
 
-async def test_session_deletion_removes_turns_and_summaries_from_index(tmp_path: Path) -> None:
+async def test_session_deletion_removes_turns_and_summaries_from_memory_index(tmp_path: Path) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, "episodes/e1")
@@ -122,7 +122,7 @@ async def test_project_deletion_erases_memory_and_optionally_its_turns(tmp_path:
         await h.settle(ada)
         assert scan(tmp_path, wanted) == 0
         assert scan(recall_folder(tmp_path, ada), said) == (len(said) if sessions == "keep" else 0)
-        assert scan(tmp_path, [OTHER.encode()]) == 1, "what is in no project stays"
+        assert scan(tmp_path, [OTHER.encode()]) == 1, "memory in the pool must stay"
 
 
 async def test_compaction_erases_old_text_of_edited_memory(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_compaction_erases_old_text_of_edited_memory(tmp_path: Path) -> No
         assert scan(recall_folder(tmp_path, ada), [NEW.encode()]) == 1
 
 
-async def test_forget_everything_erases_recall_data(tmp_path: Path) -> None:
+async def test_forget_everything_erases_the_memory_index(tmp_path: Path) -> None:
     async with house(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, "memories/m1")
@@ -152,7 +152,7 @@ async def test_forget_everything_erases_recall_data(tmp_path: Path) -> None:
         assert scan(tmp_path, wanted) == 0
 
 
-async def test_account_deletion_removes_the_recall_index(
+async def test_account_deletion_removes_the_memory_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for constant in ("INDEX_DELAY_S", "INDEX_MIN_INTERVAL_S"):
@@ -166,14 +166,14 @@ async def test_account_deletion_removes_the_recall_index(
         assert not recall_folder(tmp_path, ada).exists()
 
 
-async def test_restore_rebuilds_recall_index_without_erased_rows(
+async def test_restore_rebuilds_memory_index_without_erased_rows(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
         await h.services.backup.create(tmp_path / "backup")
-        assert not list((tmp_path / "backup").rglob("recall")), "derived: it is left out"
+        assert not list((tmp_path / "backup").rglob("recall")), "a backup must not contain the derived index"
         for kind, row in ROWS.items():
             assert await ada.push(kind, dead(row)) == []
         late = memory("m9", text=f"{OTHER} And after the backup, too.")
@@ -185,4 +185,4 @@ async def test_restore_rebuilds_recall_index_without_erased_rows(
         await h.settle(ada)
         assert scan(tmp_path / "data", wanted) == 0
         count = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
-        assert count == len(KEPT), "and nothing of after the backup"
+        assert count == len(KEPT), "the index must contain exactly the restored rows"

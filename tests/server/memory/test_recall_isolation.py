@@ -1,8 +1,7 @@
 """Recall never returns text of another project or user, while users chat, move and delete at random.
 
-Every text contains the canary of its user and of its home. Turns follow their session, so their canary is
-that of their session. The test tracks where everything belongs. `SEED` repeats a run, and `SOAK=1` runs a
-thousand users.
+Every text contains a canary that names its user and its row. The test records to which project each row belongs. Turns
+belong to the project of their session. `SEED` repeats a run, and `SOAK=1` runs a thousand users.
 """
 
 import os
@@ -26,14 +25,14 @@ Row = dict[str, Any]
 
 @dataclass
 class Books:
-    """The expected location of all rows of one user. A home is a project's id, or None for the pool."""
+    """The expected project of every row of one user. A home is the id of a project, or None for the pool."""
 
     person: Person
     name: str
     projects: set[str] = field(default_factory=set)
     sessions: dict[str, Row] = field(default_factory=dict)
-    turns: dict[str, str] = field(default_factory=dict)  # turn -> session
-    entities: dict[str, str] = field(default_factory=dict)  # entity -> project
+    turns: dict[str, str] = field(default_factory=dict)  # maps turn to session
+    entities: dict[str, str] = field(default_factory=dict)  # maps entity to project
     memories: dict[str, str | None] = field(default_factory=dict)
 
     def text(self, row_id: str) -> str:
@@ -106,7 +105,7 @@ async def delete_project(books: Books, rng: Random) -> None:
 
 
 async def ask(h: House, books: Books, rng: Random) -> int:
-    """Search all kinds from one session and check that all results are of its scope.
+    """Search all kinds of rows in one session, and check that all results are in its scope.
 
     Return the number of results.
     """
@@ -135,7 +134,7 @@ def check(books: Books, results: list[Row], ids: set[str], place: tuple[str, str
     assert all(books.text(result["id"]).split()[2] in result["text"] for result in results)
 
 
-async def test_canary_is_never_recalled_across_projects_or_users(tmp_path: Path, installed: Path) -> None:
+async def test_recall_never_crosses_projects_or_users(tmp_path: Path, installed: Path) -> None:
     seed = int(os.environ.get("SEED", time.time_ns()))
     print(f"SEED={seed}")
     rng = Random(seed)
@@ -150,4 +149,4 @@ async def test_canary_is_never_recalled_across_projects_or_users(tmp_path: Path,
                 heard += await ask(h, books, rng)
         for books in people:
             heard += await ask(h, books, rng)
-    assert heard > 5 * len(people), "hardly anything was recalled at all"
+    assert heard > 5 * len(people), "too few results for a meaningful test"

@@ -1,4 +1,4 @@
-"""Neighboring turns raise a turn's score, unless they are deleted or out of scope."""
+"""A matching neighbor raises the score of a turn, unless the neighbor is deleted or out of scope."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from vademecum.model.memory.scope import Pool
 
 
 async def three_that_fit(h: House) -> tuple[Person, dict[str, Any]]:
-    """Create two adjacent matching turns, and the same words alone in another session."""
+    """Create two adjacent matching turns, and one matching turn without neighbors in another session."""
     ada = await h.person()
     assert await ada.push("sessions", session("s1"), session("s2")) == []
     said = {"userMessage": f"The {WORD}.", "aiResponse": ""}
@@ -49,7 +49,7 @@ async def test_deleted_or_edited_neighbor_adds_no_relevance(tmp_path: Path, gone
         assert found.keys() == {"alone", "first"} and found["first"] == found["alone"]
 
 
-async def test_neighbor_boost_does_not_rank_turns_above_memories(tmp_path: Path) -> None:
+async def test_neighbor_score_does_not_rank_turns_above_memories(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada, _ = await three_that_fit(h)
         assert await ada.push("memories", memory("m1", text=f"The {WORD}.")) == []

@@ -1,4 +1,4 @@
-"""Memories: one per scope, without secrets, with recency and history, and invisible to other scopes."""
+"""Memories: repeats, secrets, recency, history, and invisibility in other scopes."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ async def furnished(h):
 
 
 def living(scenario):
-    """Decorate a test of one person's memories on a server without a model."""
+    """Decorate a test that receives a person on a server without an embedding model."""
 
     def test(tmp_path):
         async def whole():
@@ -57,7 +57,7 @@ def ago(days):
 
 
 @living
-async def test_exact_repeat_refreshes_the_memory_and_adds_session(ada):
+async def test_exactly_repeated_memory_is_refreshed_and_gets_the_session(ada):
     assert await ada.push("memories", memory("m1", text="ADA  likes green tea", sessionIds=["loose"])) == []
     kept = await remember(ada, TEA, "loose2", 200, pinned=True)
     row = kept["memory"]
@@ -77,14 +77,14 @@ async def test_new_memory_is_a_synced_row(ada):
 
 
 @living
-async def test_repeat_in_another_scope_is_a_new_memory(ada):
+async def test_text_repeated_in_another_scope_is_a_new_memory(ada):
     ids = {(await remember(ada, TEA, where))["memory"]["id"] for where in ("loose", "inside", "other")}
     by_name = await remember(ada, TEA, None, 200, project="p2")
     assert len(ids) == 3 and by_name["memory"]["id"] in ids and len(await ada.live("memories")) == 3
 
 
 @living
-async def test_repeat_of_superseded_text_is_a_new_memory(ada):
+async def test_repeated_text_of_superseded_memory_is_a_new_memory(ada):
     old, new = (
         memory("old", text=TEA, supersededBy="new"),
         memory("new", text="Ada prefers mate.", supersedes="old"),
@@ -95,7 +95,7 @@ async def test_repeat_of_superseded_text_is_a_new_memory(ada):
 
 
 @living
-async def test_concurrent_repeats_make_one_memory(ada):
+async def test_concurrently_repeated_text_becomes_one_memory(ada):
     kept = await asyncio.gather(
         *(ada.call("POST", "/v1/memories", json={"text": TEA, "project": "p1"}) for _ in range(8))
     )
@@ -103,7 +103,7 @@ async def test_concurrent_repeats_make_one_memory(ada):
 
 
 @living
-async def test_secret_is_redacted_and_reported(ada):
+async def test_secret_in_memory_is_redacted_and_reported(ada):
     kept = await remember(ada, "The password of the router is hunter2, says Ada.")
     assert (
         kept["redacted"] and kept["memory"]["text"] == "The password of the router is [redacted], says Ada."
@@ -112,7 +112,7 @@ async def test_secret_is_redacted_and_reported(ada):
 
 
 @living
-async def test_empty_or_secret_only_text_is_rejected(ada):
+async def test_empty_or_secret_only_memory_text_is_rejected(ada):
     for text in (" ", "password: hunter2", "AKIA" + "Q7" * 8):
         refused(
             await ada.call("POST", "/v1/memories", json={"text": text, "sessionId": "loose"}),
@@ -123,7 +123,7 @@ async def test_empty_or_secret_only_text_is_rejected(ada):
 
 
 @living
-async def test_memory_without_a_clear_scope_is_rejected(ada):
+async def test_memory_with_missing_or_unknown_scope_is_rejected(ada):
     for scope, status in (
         ({}, 400),
         ({"project": None}, 400),
@@ -150,7 +150,7 @@ async def test_memory_search_covers_and_names_its_scope(ada):
 
 
 @living
-async def test_equal_matches_rank_by_recency_except_pinned(ada):
+async def test_pinned_memories_do_not_lose_rank_with_age(ada):
     rows = (
         memory("old", text=TEA, updatedAt=ago(900)),
         memory("new", text=TEA, updatedAt=ago(1), createdAt=ago(990)),
@@ -169,7 +169,7 @@ async def test_memory_with_future_timestamp_is_found(ada):
 
 
 async def chain(ada, **more):
-    """Create three memories: c superseded b, and b superseded a."""
+    """Create three memories, of which "c" superseded "b", and "b" superseded "a"."""
     rows = (
         memory("a", text="Ada likes tea", supersededBy="b", **more),
         memory("b", text="Ada likes green tea", supersedes="a", supersededBy="c", **more),
@@ -196,7 +196,7 @@ async def test_superseded_memories_appear_only_in_history(ada):
 
 
 @living
-async def test_history_ends_at_cycles_and_scope_boundaries(ada):
+async def test_memory_history_ends_at_cycles_and_scope_boundaries(ada):
     rows = memory("x", supersedes="y"), memory("y", supersedes="x"), memory("z", supersedes="far")
     assert await ada.push("memories", *rows, memory("far", projectId="p1")) == []
     assert [row["id"] for row in (await call(ada, "GET", "x/history"))["memories"]] == ["x", "y"]
@@ -204,16 +204,18 @@ async def test_history_ends_at_cycles_and_scope_boundaries(ada):
     await call(ada, "POST", "z/undo", 409)
     assert (await call(ada, "DELETE", "x"))["deleted"] == 2
     assert (await call(ada, "DELETE", "z"))["deleted"] == 1
-    assert set(await ada.live("memories")) == {"far"}, "a delete in one scope takes nothing of another along"
+    assert set(await ada.live("memories")) == {"far"}, "a delete must not remove memories of another scope"
 
 
 @living
-async def test_undo_restores_superseded_text_and_keeps_both(ada):
+async def test_undo_makes_superseded_memory_current_and_keeps_both_memories(ada):
     await chain(ada)
     undone = await call(ada, "POST", "c/undo")
     assert undone["restored"]["id"] == "b" and "supersededBy" not in undone["restored"]
     assert undone["memory"]["id"] == "c" and "supersedes" not in undone["memory"]
-    assert undone["restored"]["updatedAt"] == undone["memory"]["updatedAt"] == OLD, "nobody said it again"
+    assert undone["restored"]["updatedAt"] == undone["memory"]["updatedAt"] == OLD, (
+        "an undo must not refresh the memories"
+    )
     assert set((await found(ada, "tea", sessionId="loose"))[1]) == {"b", "c"}
     await call(ada, "POST", "c/undo", 409)
 
@@ -227,7 +229,7 @@ async def test_deleting_a_memory_deletes_its_older_versions(ada):
 
 
 @living
-async def test_concurrent_repeats_make_one_memory_per_scope(ada):
+async def test_concurrently_repeated_text_becomes_one_memory_per_scope(ada):
     places = ["loose", "inside", "other"] * 3
     answers = await asyncio.gather(
         *(ada.call("POST", "/v1/memories", json={"text": TEA, "sessionId": place}) for place in places)
@@ -249,7 +251,7 @@ async def test_memory_id_is_not_found_outside_its_scope(ada):
 
 
 @living
-async def test_session_memories_follow_its_current_scope(ada):
+async def test_memories_of_session_are_listed_only_in_its_current_scope(ada):
     row = (await remember(ada, TEA, "inside"))["memory"]
     assert (await ada.call("GET", "/v1/sessions/inside/memories")).json() == {
         "scope": P1,
@@ -290,7 +292,7 @@ async def test_memory_statistics_count_all_and_reset_needs_confirmation(ada):
 
 
 @pytest.mark.parametrize("limit", [0, 101])
-async def test_invalid_search_limit_is_rejected(tmp_path, limit):
+async def test_invalid_limit_of_memory_search_is_rejected(tmp_path, limit):
     async with house(tmp_path) as h:
         ada = await furnished(h)
         question = {"query": "tea", "sessionId": "loose", "limit": limit}
@@ -298,7 +300,7 @@ async def test_invalid_search_limit_is_rejected(tmp_path, limit):
 
 
 def knowing(scenario):
-    """Decorate a test of one person's memories on a server with a model."""
+    """Decorate a test that receives a server with an embedding model and a person."""
 
     def test(tmp_path):
         async def whole():
@@ -323,7 +325,7 @@ async def test_paraphrase_supersedes_memory_and_can_be_undone(h, ada):
     new = kept["memory"]
     assert (kept["deduplicated"], kept["supersedes"], new["supersedes"]) == (True, old["id"], old["id"])
     assert (await ada.live("memories"))[old["id"]]["updatedAt"] == old["updatedAt"]
-    assert new["pinned"], "a pin is for what is said, not for the words"
+    assert new["pinned"], "the new wording must stay pinned"
     stored = await ada.live("memories")
     assert stored[old["id"]]["supersededBy"] == new["id"] and stored[old["id"]]["text"] == SAM
     await h.settle(ada)
@@ -353,7 +355,7 @@ async def test_merely_similar_or_out_of_scope_memories_coexist(h, ada):
 
 
 @knowing
-async def test_repeat_supersedes_only_the_current_version(h, ada):
+async def test_repeated_paraphrase_supersedes_only_the_current_memory(h, ada):
     first = (await remember(ada, SAM))["memory"]
     await h.settle(ada)
     second = (await remember(ada, SAM_AGAIN))["memory"]

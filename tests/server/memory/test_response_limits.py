@@ -1,4 +1,4 @@
-"""Responses of memory routes are bounded: by pages, or by size with the best or newest rows first."""
+"""Responses of memory routes are bounded: lists by pages, and searches and histories by their size."""
 
 from property.rows import memory, session
 from server.in_process_server import house
@@ -29,7 +29,7 @@ async def furnished(h, row):
     return ada
 
 
-async def test_session_memories_are_paginated_without_loss(tmp_path):
+async def test_pages_of_session_memories_lose_no_memory(tmp_path):
     async with house(tmp_path) as h:
         ada = await furnished(h, large)
         found = await got(ada, "sessions/s1/memories")
@@ -40,7 +40,7 @@ async def test_session_memories_are_paginated_without_loss(tmp_path):
         assert len(first["memories"]) == 1 and first["scope"] == {"kind": "pool"}
 
 
-async def test_search_and_history_are_limited_by_response_size(tmp_path):
+async def test_memory_search_and_history_are_limited_by_response_size(tmp_path):
     async with house(tmp_path) as h:
         ada = await furnished(h, large)
         asked = {"query": "", "sessionId": "s1", "limit": 100}
@@ -52,9 +52,9 @@ async def test_search_and_history_are_limited_by_response_size(tmp_path):
         assert shown == [f"m{n:02d}" for n in reversed(range(MANY - FIT, MANY))]
 
 
-async def test_search_covers_only_the_start_of_large_memories(tmp_path):
-    """Normalization may expand one character to eighteen, so a million of them would make each search
-    slow.
+async def test_memory_search_covers_only_the_start_of_large_memories(tmp_path):
+    """Normalization may expand one character to eighteen, so a memory of a million characters would slow down every
+    search.
     """
     async with house(tmp_path) as h:
         ada = await h.person()

@@ -1,16 +1,16 @@
-"""Each memory route with each of its statuses, and with foreign ids, which always get 404."""
+"""Each memory route with each status that it can return, and with foreign ids, which always get 404."""
 
 import json
 
 from property.rows import relationship
 from server.in_process_server import house, refused
-from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, furnish
+from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, create_rows
 
 ELSEWHERE = {"params": {"project": "p2"}}
 ALL = {"params": {"project": "*"}}
 OF_S1 = {"params": {"sessionId": "s1"}}
 OF_P1 = SCOPE["params"]
-# Route, request and status, in this order, on the rows of `furnish`. Rejected requests change nothing.
+# Triples of route, request and expected status, sent in this order on the rows of `furnish`.
 ANSWERS = [
     ("POST /v1/projects", {"json": {"name": "New", "description": "d"}}, 201),
     ("POST /v1/projects", {"json": {"name": "New"}}, 201),
@@ -134,10 +134,10 @@ ANSWERS = [
 ]
 
 
-async def test_each_route_returns_expected_status_without_unintended_changes(tmp_path):
+async def test_memory_routes_return_expected_statuses_and_failed_calls_change_no_rows(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         before, since = await h.everything(ada), []
         for route, request, status in ANSWERS:
             method, path = route.split(" ")
@@ -155,10 +155,10 @@ async def test_each_route_returns_expected_status_without_unintended_changes(tmp
         assert since and await h.everything(ada) == before, since
 
 
-async def test_foreign_ids_get_404_on_every_route(tmp_path):
+async def test_foreign_ids_get_404_on_every_memory_route(tmp_path):
     async with house(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
-        await furnish(ada)
+        await create_rows(ada)
         assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
         before = await h.everything(ada)
         asked = {(route, json.dumps(request)): request for route, request, status in ANSWERS if status < 300}

@@ -1,4 +1,4 @@
-"""One function decides which memory a question sees."""
+"""The function that decides which memory a request may see."""
 
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ async def test_project_selector_resolves_to_the_expected_scope(
             assert await scope_of(h, ada, session_id, asked) == scope
 
 
-async def test_unknown_or_ambiguous_scope_is_rejected_never_widened(tmp_path: Path) -> None:
+async def test_unknown_or_ambiguous_scope_is_rejected_instead_of_widened(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         ada, eve = await furnished(h), await h.person()
         refusals: list[tuple[Person, str | None, ProjectSelector, type[VademecumError]]] = [
@@ -83,5 +83,5 @@ async def test_moved_session_changes_scope_immediately(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "asked"), [(None, UNSET), ("*", None), ("p1", "p1"), ("", "")])
-def test_star_in_query_selects_all_projects(said: str | None, asked: ProjectSelector) -> None:
+def test_star_as_project_selects_all_projects(said: str | None, asked: ProjectSelector) -> None:
     assert parse_project_parameter(said) is asked or parse_project_parameter(said) == asked

@@ -1,4 +1,4 @@
-"""Every read path in every scope shows exactly the rows of the requested scope.
+"""Every read path returns exactly the rows of the requested scope, for every scope.
 
 Add a new read path to READ_PATHS. The rows are in `scoped_rows`.
 """
@@ -25,16 +25,14 @@ from server.memory.scoped_rows import (
     SEEN,
     Params,
     Scope,
-    furnished,
-    visible,
+    create_scoped_rows,
+    visible_ids,
 )
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The result of a read path: its statuses, the ids that it showed, and the scopes that it reported, if
-    any.
-    """
+    """The result of a read path: the statuses, the ids of the returned rows, and the reported scopes, if any."""
 
     statuses: set[int]
     ids: set[str]
@@ -45,9 +43,8 @@ class Shown:
 class ReadPath:
     """A way to read memory.
 
-    `any_project` is false if the session alone decides the scope, so that no project can be named.
-
-    `any_session` is false if no session can ask, because a program of the person reads.
+    `any_project`: whether a request may name a project. If not, its session alone decides the scope.
+    `any_session`: whether a request may name a session. Routes for agents do not accept one.
     """
 
     kind: str
@@ -61,7 +58,7 @@ class ReadPath:
 
 
 def listing(kind: str, route: str, ids: Iterable[str] = ("",), name: str = "", q: str = "") -> ReadPath:
-    """Return a read path that lists rows under `name` or their kind, by one URL or one per id."""
+    """Return a read path that lists rows by one URL, or by one URL per id. `name`: the list's key in responses."""
 
     async def ask(person: Person, scope: Params) -> Shown:
         asked = {**scope, "q": q} if q else scope
@@ -74,7 +71,7 @@ def listing(kind: str, route: str, ids: Iterable[str] = ("",), name: str = "", q
 
 
 def one_by_one(kind: str, route: str, ids: Iterable[str]) -> ReadPath:
-    """Return a read path with one URL per row, which answers 404 for rows out of scope."""
+    """Return a read path with one URL per row, which returns 404 for rows out of scope."""
 
     async def ask(person: Person, scope: Params) -> Shown:
         answers = {i: await person.call("GET", route.format(id=i), params=scope) for i in ids}
@@ -95,7 +92,7 @@ async def search_memories(person: Person, scope: Params) -> Shown:
 
 
 async def make_context(person: Person, scope: Params) -> Shown:
-    """Read what a prompt recalls. The session's own turn appears there as conversation."""
+    """Return the ids of memory in a prompt: recalled rows, and the session's own turn in the conversation section."""
     answer = await person.call("POST", "/v1/context", json={"query": "Who likes tea?", **scope})
     made = answer.json()
     ids = {one["id"] for one in made["scope"]["recalled"]}
@@ -103,8 +100,8 @@ async def make_context(person: Person, scope: Params) -> Shown:
     return Shown({answer.status_code}, ids | own, [made["scope"]["memory"]])
 
 
-def scope_told(answer: dict[str, Any]) -> list[Scope]:
-    """Return the scope of an agent response in the format of other responses."""
+def reported_scope(answer: dict[str, Any]) -> list[Scope]:
+    """Return the scope of a response to an agent, in the format of all other responses."""
     if "scope" not in answer:
         return []
     project = answer["scope"]["project"]
@@ -112,7 +109,7 @@ def scope_told(answer: dict[str, Any]) -> list[Scope]:
 
 
 async def observation_ids(person: Person) -> dict[str, str]:
-    """Return the content of each observation by id."""
+    """Map each observation's id to its content."""
     rows = (await person.call("GET", "/v1/observations?project=*")).json()["observations"]
     assert len(rows) == len(OBSERVATIONS)
     return {row["id"]: row["content"] for row in rows}
@@ -121,7 +118,7 @@ async def observation_ids(person: Person) -> dict[str, str]:
 async def list_observations(person: Person, scope: Params) -> Shown:
     answer = await person.call("GET", "/v1/observations", params=scope)
     rows = answer.json().get("observations", [])
-    return Shown({answer.status_code}, {row["content"] for row in rows}, scope_told(answer.json()))
+    return Shown({answer.status_code}, {row["content"] for row in rows}, reported_scope(answer.json()))
 
 
 async def read_observations(person: Person, scope: Params) -> Shown:
@@ -131,7 +128,7 @@ async def read_observations(person: Person, scope: Params) -> Shown:
     told = answer.json()
     shown = {row["content"] for row in told.get("observations", [])}
     assert answer.status_code != 200 or {ids[i] for i in told["missing"]} == set(OBSERVATIONS) - shown
-    return Shown({answer.status_code}, shown, scope_told(told))
+    return Shown({answer.status_code}, shown, reported_scope(told))
 
 
 async def see_timelines(person: Person, scope: Params) -> Shown:
@@ -141,7 +138,7 @@ async def see_timelines(person: Person, scope: Params) -> Shown:
         rows = answer.json().get("observations", [])
         assert answer.status_code != 200 or said in [row["content"] for row in rows]
         shown |= {row["content"] for row in rows}
-        scopes += scope_told(answer.json())
+        scopes += reported_scope(answer.json())
         statuses.add(answer.status_code)
     return Shown(statuses, shown, scopes)
 
@@ -151,27 +148,31 @@ async def search_observations(person: Person, scope: Params) -> Shown:
     answer = await person.call("POST", "/v1/observations/search", json={"query": "tea", **asked})
     hits = answer.json().get("results", [])
     shown = {hit["observation"]["content"] if "observation" in hit else hit["memory"]["id"] for hit in hits}
-    return Shown({answer.status_code}, shown, scope_told(answer.json()))
+    return Shown({answer.status_code}, shown, reported_scope(answer.json()))
 
 
 async def brief_agent(person: Person, scope: Params) -> Shown:
     answer = await person.call("GET", "/v1/agents/context", params=scope)
     told = answer.json()
     text = told.get("text", "")
-    return Shown({answer.status_code}, {i for i in (*OBSERVATIONS, *MEMORIES) if i in text}, scope_told(told))
+    return Shown(
+        {answer.status_code}, {i for i in (*OBSERVATIONS, *MEMORIES) if i in text}, reported_scope(told)
+    )
 
 
 async def list_agent_projects(person: Person, scope: Params) -> Shown:
     answer = await person.call("GET", "/v1/agents/projects", params=scope)
     projects = answer.json().get("projects", [])
     shown = {f"tea at {one['project']['id']}" for one in projects if one["observations"] == 1}
-    return Shown({answer.status_code}, shown, scope_told(answer.json()))
+    return Shown({answer.status_code}, shown, reported_scope(answer.json()))
 
 
 async def list_agent_sessions(person: Person, scope: Params) -> Shown:
     answer = await person.call("GET", "/v1/agents/sessions", params=scope)
     sessions = answer.json().get("sessions", [])
-    return Shown({answer.status_code}, {one["agentSession"] for one in sessions}, scope_told(answer.json()))
+    return Shown(
+        {answer.status_code}, {one["agentSession"] for one in sessions}, reported_scope(answer.json())
+    )
 
 
 def for_agents(kind: str, route: str, ask: Callable[[Person, Params], Awaitable[Shown]]) -> ReadPath:
@@ -200,9 +201,9 @@ READ_PATHS = {
 
 
 async def test_every_scoped_read_route_is_in_the_table(tmp_path: Path) -> None:
-    """Routes that take the scope in the body are listed here.
+    """The test finds routes that have a scope in the query, and names those that have it in the body.
 
-    `/v1/sessions/…` and `/v1/projects/…` take it from the path.
+    It does not cover `/v1/sessions/…` and `/v1/projects/…`, whose path decides the scope.
     """
     async with house(tmp_path) as h:
         paths = h.app.openapi_schema.to_schema()["paths"]
@@ -214,14 +215,14 @@ async def test_every_scoped_read_route_is_in_the_table(tmp_path: Path) -> None:
     }
     table = {path.route.replace("by-type/person", "by-type/{id}") for path in READ_PATHS.values()}
     searches = {"/v1/memories/search", "/v1/observations/search", "/v1/observations/read"}
-    by_own_scope = {"/v1/episodes/{id}"}  # default: its session's scope; see test_memory_api.py
+    by_own_scope = {"/v1/episodes/{id}"}  # defaults to the turn's own scope, so test_memory_api.py tests it
     assert table == routes - by_own_scope | searches | {"/v1/context"}
 
 
-async def test_each_read_path_shows_exactly_its_scope(tmp_path: Path) -> None:
-    """This also holds while a session moves between two requests."""
-    async with house(tmp_path, search_wait_s=60) as h:  # long enough for a busy test machine
-        ada = await furnished(h)
+async def test_each_read_path_shows_exactly_the_rows_of_its_scope(tmp_path: Path) -> None:
+    """The session "moving" moves to another project between the rounds of requests."""
+    async with house(tmp_path, search_wait_s=60) as h:  # a busy test machine may need long
+        ada = await create_scoped_rows(h)
         for moved_to in MOVES:
             change = {"projectId": moved_to}
             moved = await ada.call("PATCH", "/v1/sessions/by-external/moving", json=change)
@@ -231,15 +232,15 @@ async def test_each_read_path_shows_exactly_its_scope(tmp_path: Path) -> None:
                 if not path.can_ask(asked):
                     continue
                 shown = await path.ask(ada, asked)
-                assert shown.ids == visible(path.kind, SEEN[seen], moved_to), (name, asked, moved_to)
+                assert shown.ids == visible_ids(path.kind, SEEN[seen], moved_to), (name, asked, moved_to)
                 assert all(used == scope for used in shown.scopes), (name, asked)
 
 
-async def test_read_with_invalid_scope_is_rejected_never_widened(
+async def test_read_with_invalid_scope_is_rejected_instead_of_widened(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_scoped_rows(h)
         for (name, path), (asked, status) in product(READ_PATHS.items(), REFUSED):
             if path.any_project and (not asked or path.can_ask(asked)):
                 shown = await path.ask(ada, asked)
@@ -248,7 +249,7 @@ async def test_read_with_invalid_scope_is_rejected_never_widened(
 
 async def test_entity_and_overview_responses_name_their_project(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        ada = await furnished(h)
+        ada = await create_scoped_rows(h)
         new = {"projectId": "p1", "type": "person", "name": "Finn"}
         kept = await ada.call("POST", "/v1/entities", json=new)
         overview = await ada.call("GET", "/v1/projects/p1/overview")

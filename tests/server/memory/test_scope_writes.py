@@ -1,4 +1,4 @@
-"""Every write path in every scope changes only rows of the requested scope.
+"""Every write path changes only rows of the requested scope, for every scope.
 
 Add a new write path to WRITE_PATHS. The rows are in `scoped_rows`.
 """
@@ -20,13 +20,13 @@ from server.memory.scoped_rows import (
     SESSIONS,
     SUMMARIES,
     Params,
-    furnished,
-    visible,
+    create_scoped_rows,
+    visible_ids,
 )
 
 
 async def with_summaries(h: House) -> Person:
-    ada = await furnished(h)
+    ada = await create_scoped_rows(h)
     await ada.add("summaries", *(summary(i, **owner) for i, owner in SUMMARIES.items()))
     return ada
 
@@ -54,7 +54,7 @@ def edge_of(row_id: str) -> dict[str, str]:
 
 LABEL = relationship("", "", "")["label"]
 TURNS = [f"of-{i}" for i in SESSIONS]
-WRITE_PATHS = {  # applied in order: entity deletes cascade to relationships, so they are last
+WRITE_PATHS = {  # tested in this order; deleting entities comes last, because it also deletes relationships
     "deleting a memory": WritePath("memories", "DELETE /v1/memories/{id}", MEMORIES),
     "deleting a turn": WritePath("episodes", "DELETE /v1/episodes/{id}", TURNS),
     "connecting": WritePath(
@@ -67,9 +67,9 @@ WRITE_PATHS = {  # applied in order: entity deletes cascade to relationships, so
     "deleting a summary": WritePath("summaries", "DELETE /v1/summaries/{id}", SUMMARIES),
     "deleting an entity": WritePath("entities", "DELETE /v1/entities/{id}", ENTITIES),
 }
-# Observations are not synced. tests/server/agents/test_observations.py covers these routes.
+# Routes of observations are tested in tests/server/agents/test_observations.py, because observations are not synced.
 OF_AGENTS = {"PATCH /v1/observations/{id}", "DELETE /v1/observations/{id}"}
-UNDO = "POST /v1/memories/{id}/undo"  # 409 within the scope, since these memories superseded nothing
+UNDO = "POST /v1/memories/{id}/undo"  # returns 409 within the scope, because these memories supersede none
 
 
 async def test_every_scoped_write_route_is_in_the_table(tmp_path: Path) -> None:
@@ -91,10 +91,10 @@ async def test_every_scoped_write_route_is_in_the_table(tmp_path: Path) -> None:
     assert {path.route for path in WRITE_PATHS.values()} | {UNDO} | OF_AGENTS == scoped | by_id
 
 
-async def test_each_write_path_changes_only_its_scope(tmp_path: Path) -> None:
-    """Rows outside the scope are answered like unknown rows.
+async def test_each_write_path_changes_only_rows_of_its_scope(tmp_path: Path) -> None:
+    """The server answers requests for rows out of scope like requests for unknown rows.
 
-    One session has moved out of its project beforehand.
+    The session "moving" has left its project before the requests.
     """
     async with house(tmp_path) as h:
         for asked, _, seen in ASKED:
@@ -102,13 +102,14 @@ async def test_each_write_path_changes_only_its_scope(tmp_path: Path) -> None:
             await ada.call("PATCH", "/v1/sessions/by-external/moving", json={"projectId": None})
             for name, path in WRITE_PATHS.items():
                 before = await ada.live(path.kind)
-                within = visible(path.kind, SEEN[seen], None)
+                within = visible_ids(path.kind, SEEN[seen], None)
                 assert within <= before.keys(), (name, "another way to write has taken it")
                 answers = {i: await path.ask(ada, i, asked) for i in path.ids}
                 after = await ada.live(path.kind)
                 unknown = {i for i, status in answers.items() if status == 404}
                 assert unknown == set(path.ids) - within, (name, asked)
-                if name == "connecting":  # never across projects, even if both are visible
+                # A relationship never connects two projects, even if the scope contains both.
+                if name == "connecting":
                     new = {f"{row['fromId']}-{row['toId']}" for i, row in after.items() if i not in before}
                     assert new == within - {"ada-cleo"}, (name, asked)
                 else:

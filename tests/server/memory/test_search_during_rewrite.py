@@ -1,4 +1,4 @@
-"""Memory searches must not hold a file open, or they would deadlock with a rewrite of that file."""
+"""Memory searches must not keep an account's file open, because a rewrite of the file would then deadlock with them."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from property.rows import memory, project, session
 from server.in_process_server import house
-from server.memory.extracting_server import REPLY, extracting, finished, talk
+from server.memory.extracting_server import REPLY, extracting, push_turns, wait_until_finished
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import user_stores
 from vademecum.engines.onnx.embedder import Embedder
@@ -15,10 +15,10 @@ from vademecum.services.search.hybrid_search import HybridSearch
 SAID = "Ada likes green tea."
 
 
-def rewritten_meanwhile(monkeypatch, h, name):
-    """Start a rewrite of the file before each query of the memory index.
+def rewrite_before_queries(monkeypatch, h, name):
+    """Start a rewrite of the account's file before each query of the memory index. Return the rewrite tasks.
 
-    The rewrite does not wait for idle users.
+    The rewrite starts at once instead of waiting until the account is idle.
     """
     monkeypatch.setattr(user_stores, "IDLE_WAIT_S", 0)
     real, rewrites = getattr(HybridSearch, name), []
@@ -43,7 +43,7 @@ async def known(h):
 async def test_rewrite_can_start_during_memory_search(tmp_path, monkeypatch):
     async with house(tmp_path, model=True) as h:
         ada = await known(h)
-        rewrites = rewritten_meanwhile(monkeypatch, h, "search_hybrid")
+        rewrites = rewrite_before_queries(monkeypatch, h, "search_hybrid")
         asked = {"query": "green tea", "sessionId": "s1"}
         async with asyncio.timeout(60):
             found = await ada.call("POST", "/v1/memories/search", json=asked)
@@ -51,34 +51,34 @@ async def test_rewrite_can_start_during_memory_search(tmp_path, monkeypatch):
         assert [hit["memory"]["id"] for hit in found.json()["results"]] == ["m1"]
 
 
-async def test_rewrite_can_start_during_repeat_lookup(tmp_path, monkeypatch):
+async def test_rewrite_can_start_during_lookup_of_repeated_memories(tmp_path, monkeypatch):
     async with house(tmp_path, model=True) as h:
         ada = await known(h)
         monkeypatch.setattr(Embedder, "same_memory", -1.0)
-        rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
+        rewrites = rewrite_before_queries(monkeypatch, h, "nearest_texts")
         said = {"text": "Ada likes green tea, always.", "sessionId": "s1"}
         async with asyncio.timeout(60):
             assert (await ada.call("POST", "/v1/memories", json=said)).status_code == 201
             assert rewrites and await asyncio.gather(*rewrites) == [None]
 
 
-async def test_rewrite_can_start_during_extraction_lookup(tmp_path, monkeypatch):
+async def test_rewrite_can_start_during_lookup_of_known_entities(tmp_path, monkeypatch):
     async with extracting(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
         ada = await h.person()
         monkeypatch.setattr(Embedder, "same_memory", -1.0)
-        rewrites = rewritten_meanwhile(monkeypatch, h, "nearest_texts")
+        rewrites = rewrite_before_queries(monkeypatch, h, "nearest_texts")
         await ada.push("projects", project("p1"))
         assert await ada.push("memories", memory("m1", text=SAID, projectId="p1")) == []
         async with asyncio.timeout(60):
-            await talk(ada)
-            await finished(ada)
+            await push_turns(ada)
+            await wait_until_finished(ada)
             assert rewrites and not any(await asyncio.gather(*rewrites))
         assert {row["text"] for row in (await ada.live("memories")).values()} >= {
             "Ada Brook runs the Old Mill."
         }
 
 
-async def test_nested_open_of_the_same_account_fails_immediately(tmp_path):
+async def test_second_open_of_an_account_in_the_same_task_fails_immediately(tmp_path):
     async with house(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         async with h.services.users.open(ada.id) as store:
@@ -88,7 +88,7 @@ async def test_nested_open_of_the_same_account_fails_immediately(tmp_path):
             with pytest.raises(RuntimeError, match="whose file it has open"):
                 async with h.services.users.detached(ada.id):
                     raise AssertionError
-            async with h.services.users.open(bob.id):  # another account, or another task, may
+            async with h.services.users.open(bob.id):  # the same task may open another account
                 await asyncio.create_task(ada.push("sessions", session("s1")))
             assert store.pins == 1
         assert set(await ada.live("sessions")) == {"s1"}

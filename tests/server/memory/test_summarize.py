@@ -1,4 +1,4 @@
-"""Summaries of sessions and projects: one each, of the newest text, immediately or as a job."""
+"""Summaries of sessions and projects: each has one, made from its newest text, immediately or by a job."""
 
 import asyncio
 import json
@@ -8,7 +8,13 @@ import pytest
 from property.rows import day, episode, project, session
 from server.chat.assistant_server import ask
 from server.in_process_server import house, refused
-from server.memory.extracting_server import finished, listed, scenario_of, talk, until
+from server.memory.extracting_server import (
+    listed,
+    push_turns,
+    scenario_of,
+    wait_for_jobs,
+    wait_until_finished,
+)
 from server.scripted_llm import Rule
 from vademecum.model.memory import summary_input
 from vademecum.services.runtime.request_priority import GAP_S
@@ -18,9 +24,9 @@ OFF = {"extraction_daily": 0}
 SESSION, PROJECT = "/v1/sessions/s1/summarize", "/v1/projects/p1/summarize"
 
 
-def test_new_session_summary_replaces_the_old_one(tmp_path):
+def test_new_session_summary_replaces_the_old_summary(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1", userMessage="What is the rent?", aiResponse="R9,000."))
+        await push_turns(ada, episode("e1", "s1", userMessage="What is the rent?", aiResponse="R9,000."))
         first = (await ada.call("POST", SESSION)).json()
         assert (first["content"], first["sessionId"]) == ("It is about rent.", "s1")
         assert [row["content"] for row in (await ada.live("summaries")).values()] == ["It is about rent."]
@@ -35,9 +41,9 @@ def test_new_session_summary_replaces_the_old_one(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["It is ", "about **rent**."]), **OFF)
 
 
-def test_project_summary_uses_session_summaries_or_else_turns(tmp_path):
+def test_project_summary_uses_session_summaries_or_turns_if_none_exist(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1", userMessage="first words"))
+        await push_turns(ada, episode("e1", "s1", userMessage="first words"))
         await ada.push("projects", project("p2"))
         await ada.push("sessions", session("s2", projectId="p2"), session("s3"))
         await ada.push(
@@ -63,7 +69,7 @@ def test_summary_input_is_truncated_to_newest_unformatted_text(tmp_path):
             for n in range(1, 9)
         ]
         marked = "<think>secretly</think># Title\n```py\nprint(1)\n```\n[link](http://x.y/z) **bold** [MEMORY CONTEXT] old [END MEMORY CONTEXT]"
-        await talk(ada, *turns, episode("e9", "s1", createdAt=day(9), aiResponse=marked))
+        await push_turns(ada, *turns, episode("e9", "s1", createdAt=day(9), aiResponse=marked))
         await ada.call("POST", SESSION)
         told = model.asked[0].question
         assert len(told) <= summary_input.MAX_INPUT_CHARS and len(told) > summary_input.MAX_INPUT_CHARS - 100
@@ -89,27 +95,27 @@ def test_summary_of_empty_session_or_project_is_rejected(tmp_path):
 
 def test_deferred_summary_is_retried_after_model_failure(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
+        await push_turns(ada)
         job = (await ada.call("POST", SESSION, params={"later": True})).json()
         assert (job["kind"], job["subject"]) == ("summarise", "sessions/s1")
-        await until(ada, lambda found: found["jobs"][0]["error"])
+        await wait_for_jobs(ada, lambda found: found["jobs"][0]["error"])
         model.rules = [Rule(say=["It is about rent."])]
-        assert (await finished(ada))["counts"]["done"] == 1
+        assert (await wait_until_finished(ada))["counts"]["done"] == 1
         (row,) = (await ada.live("summaries")).values()
         assert row["content"] == "It is about rent."
         await ada.call("POST", SESSION, params={"later": True})
-        await finished(ada)
+        await wait_until_finished(ada)
         assert len(await ada.live("summaries")) == 1
 
     scenario_of(tmp_path, scenario, Rule(status=500), **OFF)
 
 
-def test_immediate_summary_counts_only_if_model_was_called(tmp_path):
+def test_immediate_summary_counts_toward_daily_limit_only_if_model_was_asked(tmp_path):
     async def scenario(h, model, ada):
         async def today():
             return (await listed(ada))["extraction"]["today"]
 
-        await talk(ada)
+        await push_turns(ada)
         assert (await ada.call("POST", SESSION)).status_code == 200 and await today() == 1
         model.rules = [Rule(status=500)]
         assert (await ada.call("POST", SESSION)).status_code == 502 and await today() == 2
@@ -125,14 +131,16 @@ def test_immediate_summary_counts_only_if_model_was_called(tmp_path):
 def test_summaries_and_answers_share_concurrency_limits(tmp_path):
     async def scenario(h, model, ada):
         bob = await h.person()
-        await talk(ada)
-        await talk(bob)
+        await push_turns(ada)
+        await push_turns(bob)
         waiting = [asyncio.create_task(ada.call("POST", SESSION)) for _ in range(3)]
         await soon(lambda: len(model.asked) >= 3)
         async with asyncio.timeout(20):
             refused(await ada.call("POST", PROJECT), 429, "RATE_LIMITED")
             refused(await ask(ada), 429, "RATE_LIMITED")
-        assert (await listed(ada))["extraction"]["today"] == 3, "what is refused is no question of the day"
+        assert (await listed(ada))["extraction"]["today"] == 3, (
+            "rejected requests must not count toward the daily limit"
+        )
         h.services.summaries.question_limit.total = 3
         for answer in (await bob.call("POST", SESSION), await ask(bob)):
             assert int(refused(answer, 503, "BUSY") and answer.headers["retry-after"]) > 0
@@ -153,12 +161,12 @@ def test_summaries_and_answers_share_concurrency_limits(tmp_path):
 
 def test_session_deleted_during_summarization_gets_no_summary(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
+        await push_turns(ada)
         await ada.call("POST", SESSION, params={"later": True})
         await soon(lambda: model.asked)
         await ada.call("DELETE", "/v1/sessions/s1")
         model.go_on()
-        assert (await finished(ada))["jobs"] == []
+        assert (await wait_until_finished(ada))["jobs"] == []
         await h.settle(ada)
         assert await ada.live("summaries") == {}
 
@@ -169,7 +177,7 @@ def test_secrets_are_redacted_from_summary_input_and_output(tmp_path):
     secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k"
 
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1", userMessage=f"mine is {secret}"))
+        await push_turns(ada, episode("e1", "s1", userMessage=f"mine is {secret}"))
         row = (await ada.call("POST", SESSION)).json()
         assert secret not in json.dumps(model.asked[0].body) and secret not in row["content"]
 
@@ -177,19 +185,19 @@ def test_secrets_are_redacted_from_summary_input_and_output(tmp_path):
 
 
 @pytest.mark.parametrize("path", [SESSION, PROJECT])
-async def test_summary_without_a_model_is_rejected(tmp_path, path):
+async def test_summary_request_is_rejected_if_no_assistant_is_configured(tmp_path, path):
     async with house(tmp_path) as h:
         ada = await h.person()
         for later in (False, True):
             refused(await ada.call("POST", path, params={"later": later}), 404, "NOT_FOUND")
-        await talk(ada)
+        await push_turns(ada)
         for later in (False, True):
             refused(await ada.call("POST", path, params={"later": later}), 503, "NO_ASSISTANT")
 
 
 def test_pending_model_request_does_not_delay_background_work(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1"))
+        await push_turns(ada, episode("e1", "s1"))
         asking = asyncio.create_task(ada.call("POST", SESSION))
         await soon(lambda: model.asked)
         await asyncio.sleep(2 * GAP_S)

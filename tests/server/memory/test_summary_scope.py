@@ -1,11 +1,8 @@
-"""A session's summary follows the session to its current project.
-
-A project's summary stays in the project.
-"""
+"""The scope of summaries: a session's summary follows its session, and a project's summary stays in the project."""
 
 from property.rows import day, episode, project, session, summary
 from server.in_process_server import house, refused
-from server.memory.extracting_server import scenario_of, talk
+from server.memory.extracting_server import push_turns, scenario_of
 from server.memory.memory_rows import got, ids
 from server.scripted_llm import Rule
 from vademecum.model.memory.scope import InProject
@@ -42,7 +39,7 @@ async def test_prompt_overview_excludes_session_summaries(tmp_path):
             assert await prompt_memory.read_summaries(store, "s2", InProject("p1")) == []
 
 
-async def test_summary_naming_the_wrong_project_is_rejected(tmp_path):
+async def test_summary_that_names_the_wrong_project_is_rejected(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
@@ -55,9 +52,9 @@ async def test_summary_naming_the_wrong_project_is_rejected(tmp_path):
         refused(unknown, 404, "NOT_FOUND")
 
 
-def test_new_session_summary_keeps_one_that_names_project(tmp_path):
+def test_new_session_summary_keeps_a_summary_that_names_a_project(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1"))
+        await push_turns(ada, episode("e1", "s1"))
         both = summary("a1", sessionId="s1", projectId="p1", content="of both")
         assert await ada.push("summaries", both) == []
         made = (await ada.call("POST", "/v1/sessions/s1/summarize")).json()
@@ -66,14 +63,14 @@ def test_new_session_summary_keeps_one_that_names_project(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)
 
 
-def test_new_overview_replaces_the_displayed_one(tmp_path):
+def test_new_project_overview_replaces_the_displayed_overview(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada, episode("e1", "s1"))
+        await push_turns(ada, episode("e1", "s1"))
         rows = [
             summary("a1", projectId="p1", createdAt=day(1)),
             summary("b1", projectId="p1", createdAt=day(9)),
             summary("c1", projectId="p1", createdAt=day(3)),
-            summary("w1", projectId="p1", sessionId="later", createdAt=day(20)),  # waiting: session missing
+            summary("w1", projectId="p1", sessionId="later", createdAt=day(20)),  # a waiting row
         ]
         assert await ada.push("summaries", *rows) == []
         made = (await ada.call("POST", "/v1/projects/p1/summarize")).json()

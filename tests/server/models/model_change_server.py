@@ -1,4 +1,4 @@
-"""A house whose model is being changed: tiny models, a gate that stops the new one, and what must hold at any time."""
+"""A whole server during a model change: a gate that pauses the new model, and checks of the vectors in use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = "\n\n".join(f"{n} {word} {' and '.join(WORDS)}. " * 12 for n, word in enu
 
 
 class Gate:
-    """Counts the blocks that the new model is given, and stops each at the gate after the first few."""
+    """Record the texts that the new model embeds. After `after` calls, block further ones until `open` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.after = after
@@ -69,7 +69,7 @@ async def used_by(person: Person) -> set[str]:
 
 
 async def until_used(person: Person, model: str) -> None:
-    """Wait until all of the person's vectors are this model's."""
+    """Wait until this model has computed all stored vectors of the person."""
 
     async def is_so() -> bool:
         return await used_by(person) == {model}
@@ -78,7 +78,7 @@ async def until_used(person: Person, model: str) -> None:
 
 
 async def check_meaning(h: House, person: Person, name: str) -> None:
-    """The best passage and its cosine are those of this model, computed by hand."""
+    """Check that the server uses this model and that the best result's score is the cosine of the model's vectors."""
     embedder = await h.services.inference.for_user(person.id)
     assert embedder is not None and embedder.manifest.id == name
     found = (await person.search("a letter about the boiler", mode="meaning"))["results"]

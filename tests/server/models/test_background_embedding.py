@@ -14,8 +14,8 @@ from vademecum.services.search import indexing
 from wait_until import soon
 
 
-async def test_failing_block_does_not_stop_other_embeddings(tmp_path, monkeypatch):
-    """Use the real model, with one text that makes it fail."""
+async def test_block_that_fails_to_embed_does_not_stop_other_blocks(tmp_path, monkeypatch):
+    """The test uses the real model and makes it fail for one text."""
     whole = Embedder.embed_passages
 
     async def fragile(self, texts):
@@ -43,7 +43,7 @@ async def test_failing_block_does_not_stop_other_embeddings(tmp_path, monkeypatc
         assert [bool(blocks[i]["embedding"]) for i in ("bad.0", "bad.1", "good.0")] == [True, False, True]
 
 
-async def test_document_becomes_ready_when_embedded_blocks_arrive(tmp_path):
+async def test_document_becomes_ready_when_blocks_with_vectors_arrive(tmp_path):
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         embedder = await h.services.inference.get()
@@ -57,7 +57,7 @@ async def test_document_becomes_ready_when_embedded_blocks_arrive(tmp_path):
         assert (await ada.live("documents"))["d"]["status"] == "ready"
 
 
-async def test_block_without_vectors_is_embedded_regardless_of_whitespace(tmp_path):
+async def test_block_with_null_embedding_is_embedded_despite_json_whitespace(tmp_path):
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         embedder = await h.services.inference.get()
@@ -109,7 +109,7 @@ async def test_server_vectors_schedule_no_embedding(tmp_path):
         assert len(asked) == 1
 
 
-async def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
+async def test_searches_work_for_more_users_than_open_indexes(tmp_path, monkeypatch):
     monkeypatch.setattr(indexing, "OPEN_MAX", 6)
     async with house(tmp_path, attached_max=3) as h:
         people = [await h.person() for _ in range(10)]
@@ -123,7 +123,7 @@ async def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
         assert len(h.services.indexes._open) <= 6 and len(h.services.users.attached_stores()) <= 4
 
 
-async def test_large_account_evicts_several_small_ones(tmp_path):
+async def test_attaching_a_large_account_detaches_several_small_accounts(tmp_path):
     async with house(tmp_path, attached_rows_max=10) as h:
         users = h.services.users
         few = [await h.person() for _ in range(3)]
@@ -137,7 +137,7 @@ async def test_large_account_evicts_several_small_ones(tmp_path):
             assert len(await person.pull("facts")) == 3
 
 
-async def test_account_over_row_limit_stays_attached_between_requests(tmp_path):
+async def test_single_account_over_row_limit_stays_attached_between_requests(tmp_path):
     async with house(tmp_path, attached_rows_max=1) as h:
         ada = await h.person()
         assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []
@@ -173,7 +173,7 @@ async def test_model_installed_later_embeds_existing_blocks(tmp_path):
     ],
     ids=["nan", "infinite", "zero", "huge", "tiny", "other dimensions"],
 )
-async def test_unsearchable_vectors_are_rejected(tmp_path, numbers, says):
+async def test_vectors_that_cannot_be_searched_are_rejected(tmp_path, numbers, says):
     async with house(tmp_path, model=True) as h:
         ada = await h.person()
         embedder = await h.services.inference.get()
@@ -185,4 +185,6 @@ async def test_unsearchable_vectors_are_rejected(tmp_path, numbers, says):
         assert answer["syncError"]["code"] == "INVALID" and says in answer["syncError"]["message"]
         is_finite = bool(np.isfinite(matrix).all())
         answers = await send(ada, "vectorEmbeddings", ({**bad, "model": "another"}, None))
-        assert (answers == []) is is_finite, "of another model only its numbers can be judged"
+        assert (answers == []) is is_finite, (
+            "vectors of another model must be rejected only if they are not finite"
+        )

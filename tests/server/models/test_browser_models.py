@@ -1,6 +1,4 @@
-"""The server gives browsers the manifests of its models, and model files with resumable
-downloads.
-"""
+"""Model routes for browsers: the manifests of the server's models, and resumable downloads of model files."""
 
 import hashlib
 
@@ -11,7 +9,8 @@ from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
 from vademecum.http.byte_ranges import requested_range
 
-CONTENT = {GRAPH: bytes(range(256)) * 4000, TOKENIZER: b'{"model": {}}'}  # larger than one read
+# The graph is larger than one read of a file.
+CONTENT = {GRAPH: bytes(range(256)) * 4000, TOKENIZER: b'{"model": {}}'}
 FACTS = {
     "revision": "r",
     "source": "https://example.org/m",
@@ -23,7 +22,7 @@ FACTS = {
 
 
 def install(models, name, content=None):
-    """Install a model that no test runs, and return its manifest."""
+    """Install a model whose files are fake, because no test runs it, and return its manifest."""
     content = content or CONTENT
     folder = models / name
     folder.mkdir(parents=True)
@@ -36,7 +35,7 @@ def install(models, name, content=None):
 
 
 def with_model(tmp_path, scenario):
-    """Run a scenario with an anonymous client and the URL of a model's files."""
+    """Run a scenario with a client that is not signed in and the URL of a model's files."""
 
     async def whole():
         async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
@@ -68,7 +67,7 @@ async def test_model_list_includes_hashes_and_vector_parameters(tmp_path):
             refused(await anyone.get("/v1/models"), 401, "SIGNED_OUT")
 
 
-async def test_current_model_is_the_embedding_model_or_null(tmp_path):
+async def test_model_list_names_the_current_embedding_model_or_null(tmp_path):
     async with house(tmp_path) as h:
         install(h.services.settings.models_folder, "small")
         answer = await (await h.person()).call("GET", "/v1/models")
@@ -121,7 +120,7 @@ def test_interrupted_download_resumes_with_a_range(tmp_path):
             assert rest.headers["content-range"] == f"bytes {first}-{last}/{len(data)}"
             assert rest.headers["content-length"] == str(last + 1 - first)
         other = await anyone.get(url, headers={"Range": "bytes=5-", "If-Range": '"another file"'})
-        assert (other.status_code, other.content) == (200, data), "what is there is of another file"
+        assert (other.status_code, other.content) == (200, data), "a changed file must be sent from the start"
         behind = await anyone.get(url, headers={"Range": f"bytes={len(data)}-"})
         refused(behind, 416, "RANGE")
         assert behind.headers["content-range"] == f"bytes */{len(data)}"
@@ -145,16 +144,16 @@ def test_interrupted_download_resumes_with_a_range(tmp_path):
         ("bytes=" + "9" * 5000 + "-", None),
     ],
 )
-def test_invalid_range_is_ignored(header, expected):
+def test_invalid_range_header_is_ignored(header, expected):
     assert requested_range(header, 10) == expected
 
 
 @pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-20", "bytes=-0"])
-def test_range_beyond_the_end_is_empty(header):
+def test_range_beyond_end_of_model_file_is_empty(header):
     assert requested_range(header, 10) == range(0) and requested_range(header, 10) is not None
 
 
-def test_only_files_listed_in_a_manifest_are_served(tmp_path):
+def test_only_model_files_listed_in_a_manifest_are_served(tmp_path):
     async def scenario(anyone, files):
         for path in (
             f"{files}/manifest.json",
@@ -172,7 +171,7 @@ def test_only_files_listed_in_a_manifest_are_served(tmp_path):
     with_model(tmp_path, scenario)
 
 
-def test_file_of_unexpected_length_is_not_served(tmp_path):
+def test_model_file_of_unexpected_length_is_not_served(tmp_path):
     async def scenario(anyone, files):
         (tmp_path / "no-models" / "small" / TOKENIZER).write_bytes(b"{")
         refused(await anyone.get(f"{files}/{TOKENIZER}"), 404, "NOT_FOUND")

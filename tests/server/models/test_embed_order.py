@@ -1,4 +1,4 @@
-"""The embedding order: small documents first, and no user waits for another user's library."""
+"""The order of embedding: small documents come first, and no user waits for all documents of another user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services.models.embed_blocks import BLOCKS_PER_TURN, MAX_ATTEMPTS, Block, order_blocks
 from wait_until import soon
 
-LARGE = 5 * BLOCKS_PER_TURN  # blocks
+LARGE = 5 * BLOCKS_PER_TURN  # number of blocks of a large document
 
 
 async def write(person, name, count):
@@ -21,8 +21,8 @@ async def write(person, name, count):
     assert await send(person, "vectorEmbeddings", *((row, None) for row in rows)) == []
 
 
-def observed(monkeypatch):
-    """Return the names of the documents whose blocks the model received, in order."""
+def record_embeddings(monkeypatch):
+    """Return a list to which each embedding of a block appends the document's name."""
     names = []
     passages = Embedder.embed_passages
 
@@ -35,20 +35,20 @@ def observed(monkeypatch):
     return names
 
 
-def test_small_documents_come_first_and_failed_blocks_last():
+def test_small_documents_are_embedded_first_and_failed_blocks_last():
     large, small = [Block("large.0", 1), Block("large.1", 2)], Block("small.0", 3)
     failed, skipped = Block("failed.0", 4), Block("skipped.0", 5)
     failures = {failed: 1, skipped: MAX_ATTEMPTS}
     assert order_blocks([*large, small, failed, skipped], failures) == [small, *large, failed]
 
 
-def test_edited_block_is_tried_again():
+def test_block_edited_after_failed_attempts_is_embedded_again():
     edited = Block("edited.0", 2)
     assert order_blocks([edited], {Block("edited.0", 1): MAX_ATTEMPTS}) == [edited]
 
 
-async def test_large_document_yields_to_later_small_one(tmp_path, single_model, monkeypatch):
-    names = observed(monkeypatch)
+async def test_embedding_large_document_yields_to_later_small_document(tmp_path, single_model, monkeypatch):
+    names = record_embeddings(monkeypatch)
     async with house(tmp_path, model=single_model) as h:
         ada = await h.person()
         await write(ada, "large", LARGE)
@@ -62,8 +62,10 @@ async def test_large_document_yields_to_later_small_one(tmp_path, single_model, 
         assert {row["status"] for row in (await ada.live("documents")).values()} == {"ready"}
 
 
-async def test_small_document_is_ready_during_large_embedding(tmp_path, single_model, monkeypatch):
-    names = observed(monkeypatch)
+async def test_small_document_becomes_ready_while_large_document_is_embedded(
+    tmp_path, single_model, monkeypatch
+):
+    names = record_embeddings(monkeypatch)
     both_here, seen = asyncio.Event(), asyncio.Event()
     noted = Embedder.embed_passages
 
@@ -95,7 +97,7 @@ async def statuses(person):
 
 
 async def test_large_documents_do_not_starve_other_users(tmp_path, single_model, monkeypatch):
-    names = observed(monkeypatch)
+    names = record_embeddings(monkeypatch)
     async with house(tmp_path, model=single_model) as h:
         ada, bob, eve = [await h.person() for _ in range(3)]
         await write(ada, "ada", LARGE)
@@ -110,7 +112,7 @@ async def test_large_documents_do_not_starve_other_users(tmp_path, single_model,
         assert len(names) == 2 * LARGE + 1
 
 
-async def test_search_reports_documents_waiting_for_vectors(tmp_path, single_model, monkeypatch):
+async def test_search_reports_number_of_documents_waiting_for_vectors(tmp_path, single_model, monkeypatch):
     go_on = asyncio.Event()
     passages = Embedder.embed_passages
 
@@ -122,7 +124,9 @@ async def test_search_reports_documents_waiting_for_vectors(tmp_path, single_mod
     monkeypatch.setattr(Embedder, "embed_passages", held)
     async with house(tmp_path, model=single_model) as h:
         ada = await h.person()
-        assert (await ada.search("small"))["scope"]["pending"] == 0, "of no documents none waits"
+        assert (await ada.search("small"))["scope"]["pending"] == 0, (
+            "no document must be pending without documents"
+        )
         await write(ada, "small", 1)
         await h.settle(ada)
         await write(ada, "large", 2)
@@ -133,7 +137,9 @@ async def test_search_reports_documents_waiting_for_vectors(tmp_path, single_mod
             "hybrid",
             1,
         )
-        assert (await ada.search("small", "s2"))["scope"]["pending"] == 0, "it is not in this scope"
+        assert (await ada.search("small", "s2"))["scope"]["pending"] == 0, (
+            "documents of another session must not count as pending"
+        )
         go_on.set()
         await h.settle(ada)
         assert (await ada.search("small"))["scope"]["pending"] == 0

@@ -1,4 +1,4 @@
-"""Embedding progress on the streams, and documents deleted during their embedding."""
+"""Events about embedding progress on the streams, and documents that are deleted while they are embedded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCKS = 8
 
 
 def blocks(name: str, chunks: int = 1) -> list[tuple[dict, None]]:
-    """Return blocks of this many chunks each, without vectors."""
+    """Return BLOCKS blocks without vectors, each with this number of chunks."""
     rows = []
     for number in range(BLOCKS):
         first = number * chunks
@@ -31,7 +31,7 @@ def blocks(name: str, chunks: int = 1) -> list[tuple[dict, None]]:
     return rows
 
 
-def told(text: str) -> list[dict]:
+def progress_events(text: str) -> list[dict]:
     """Return the data of all `progress` events."""
     events = [event.split("\n") for event in text.split("\n\n")]
     return [json.loads(lines[1][6:]) for lines in events if lines[0] == "event: progress"]
@@ -62,7 +62,7 @@ async def test_stream_reports_embedding_progress_at_limited_rate(tmp_path, singl
             await plain.until(lambda: '"ready"' in plain.text)
             await named.until(lambda: '"ready"' in named.text)
             for ear in (plain, named):
-                events = told(ear.text)
+                events = progress_events(ear.text)
                 assert 2 <= len(events) <= seconds / 0.5 + 1
                 assert {(event["documentId"], event["of"]) for event in events} == {("d", BLOCKS)}
                 done = [event["done"] for event in events]
@@ -88,7 +88,7 @@ async def test_deleted_document_leaves_the_embedder_queue_immediately(tmp_path, 
         assert await send(ada, "vectorEmbeddings", *blocks("d", 16)) == []
         await asyncio.to_thread(running.wait, 20)
         embedder = await h.services.inference.get()
-        assert embedder.queue_length, "the texts of a block wait for the few that run"
+        assert embedder.queue_length, "the test needs texts in the queue"
         assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
         try:
             await soon(
@@ -106,7 +106,7 @@ async def test_account_deletion_forgets_embedding_progress(tmp_path, single_mode
     go_on = asyncio.Event()
 
     async def held(embedder, texts):
-        if tellers:  # the first block's progress was published
+        if tellers:  # hold all blocks after the first progress event
             await go_on.wait()
         return await passages(embedder, texts)
 
@@ -122,7 +122,7 @@ async def test_account_deletion_forgets_embedding_progress(tmp_path, single_mode
             row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
             assert await send(ada, "documents", (row, None)) == []
             assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
-            await ear.until(lambda: told(ear.text))
+            await ear.until(lambda: progress_events(ear.text))
             (teller,) = tellers
             assert ada.id in teller._published
             leaving = asyncio.create_task(ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"}))

@@ -1,6 +1,6 @@
-"""An overloaded model: queries go first, queues are bounded, and abandoned requests leave them.
+"""An overloaded model: queries precede documents, queues are bounded, and requests of disconnected clients leave them.
 
-Uses real HTTP and a slow real model: six layers of random weights, a tenth of a second for a long text.
+The tests use real HTTP and a slow model: its six layers of random weights need a tenth of a second for a long text.
 """
 
 import asyncio
@@ -25,9 +25,8 @@ from vademecum.settings import Settings
 from wait_until import soon
 
 SOAK = bool(os.environ.get("SOAK"))
-LONG = "x " * (
-    500 if SOAK else 250
-)  # the model's maximum of tokens with SOAK; otherwise half of them, in a third of the time
+# With SOAK, as many tokens as the model accepts. Half as many tokens take a third of the time.
+LONG = "x " * (500 if SOAK else 250)
 SLOW = {
     "hidden_size": 384,
     "num_hidden_layers": 6,
@@ -48,11 +47,11 @@ def slow_model(tmp_path_factory):
 
 @asynccontextmanager
 async def at_work(tmp_path, models):
-    """Start a listening server. Yields it, its embedder, and a person who calls over the network."""
+    """Run a server on a real socket. Yield the server, its embedder, and a person whose requests use the socket."""
     write_choice(Settings(data=tmp_path), "slow")
     async with house(tmp_path, model=models) as h:
         embedder = await h.services.inference.get()
-        embedder._query_timeout_s = 600  # long, so that only the timeout test times out on a busy machine
+        embedder._query_timeout_s = 600  # so long that queries time out only in the test of the timeout
         local = await h.person()
         async with listening(h.app) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
             client.headers["Authorization"] = local.client.headers["Authorization"]
@@ -91,12 +90,12 @@ async def test_queries_are_answered_during_large_document_embedding(tmp_path, sl
             assert answer.json()["scope"]["mode"] == "hybrid"
         assert embedder.queue_length > 0
         assert (await ada.live("documents"))["d"]["status"] == "pending", (
-            "behind the passages, twenty questions would have taken longer than the document"
+            "the queries must not have waited until the document was embedded"
         )
         h.services.background_jobs.jobs["embed"].cancel(ada.id)
 
 
-async def test_excess_query_gets_retry_after_and_server_continues(tmp_path, slow_model):
+async def test_query_beyond_queue_limit_gets_retry_after(tmp_path, slow_model):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
         await h.settle(ada)
@@ -104,7 +103,7 @@ async def test_excess_query_gets_retry_after_and_server_continues(tmp_path, slow
         tasks = asking(ada, 16)
         await soon(lambda: any(task.done() for task in tasks))
         assert (await ada.call("GET", "/health")).status_code == 200
-        assert not all(task.done() for task in tasks), "health did not wait for the questions"
+        assert not all(task.done() for task in tasks), "the health route must not wait for the queries"
         answers = await asyncio.gather(*tasks)
         no = [answer for answer in answers if answer.status_code != 200]
         assert 0 < len(no) < 16
@@ -115,7 +114,7 @@ async def test_excess_query_gets_retry_after_and_server_continues(tmp_path, slow
         assert (await ask(ada, "x")).status_code == 200
 
 
-async def test_query_timeout_rejects_and_dequeues_the_query(tmp_path, slow_model):
+async def test_query_that_times_out_is_rejected_and_leaves_the_queue(tmp_path, slow_model):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
         await h.settle(ada)
@@ -129,7 +128,7 @@ async def test_query_timeout_rejects_and_dequeues_the_query(tmp_path, slow_model
 
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
-async def test_disconnected_clients_query_leaves_the_queue(tmp_path, slow_model, path):
+async def test_query_of_disconnected_client_leaves_the_queue(tmp_path, slow_model, path):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
         await h.settle(ada)
@@ -142,11 +141,11 @@ async def test_disconnected_clients_query_leaves_the_queue(tmp_path, slow_model,
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await soon(lambda: embedder.queue_length == 0)
-        assert len(ran) < 30, "who went away was not worked for"
+        assert len(ran) < 30, "queries of disconnected clients must not be embedded"
         assert (await ask(ada, "x")).status_code == 200
 
 
-async def test_index_stays_open_while_a_cancelled_search_reads(tmp_path, monkeypatch):
+async def test_index_stays_open_until_reads_of_a_cancelled_search_end(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.indexing.OPEN_MAX", 0)
     async with house(tmp_path) as h:
         ada = await h.person()
@@ -161,7 +160,7 @@ async def test_index_stays_open_while_a_cancelled_search_reads(tmp_path, monkeyp
         await asyncio.to_thread(begun.wait, 30)
         given_up.cancel()
         await asyncio.gather(given_up, return_exceptions=True)
-        assert ada.id in h.services.indexes._open, "a reader holds the index open"
+        assert ada.id in h.services.indexes._open, "the index must stay open while it is read"
         go_on.set()
         await soon(lambda: ada.id not in h.services.indexes._open)
 
@@ -184,7 +183,7 @@ async def test_full_queue_does_not_count_as_block_failure(tmp_path, slow_model, 
         assert (await ada.live("documents"))["d"]["status"] == "ready"
 
 
-async def test_requests_during_model_loading_time_out(tmp_path, slow_model, monkeypatch):
+async def test_requests_that_need_the_model_time_out_while_it_is_loading(tmp_path, slow_model, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.document_search.OPEN_TIMEOUT_S", 0.01)
     monkeypatch.setattr("vademecum.services.models.active_model.OPEN_TIMEOUT_S", 0.01)
     monkeypatch.setattr("vademecum.http.routes.models.OPEN_TIMEOUT_S", 0.01)

@@ -1,6 +1,4 @@
-"""Model changes on a running server: searches keep working, nothing is embedded twice, and nothing is left
-behind.
-"""
+"""Model changes on a running server: searches keep working, no block is embedded twice, and no staged file remains."""
 
 from __future__ import annotations
 
@@ -27,14 +25,14 @@ from vademecum.services.search.indexing import Indexes
 from wait_until import soon
 
 
-async def test_searches_use_old_vectors_until_change_is_complete(tmp_path, installed, monkeypatch):
+async def test_searches_use_old_vectors_until_model_change_completes(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         old = await used_by(ada)
         await use(h, "new")
         await gate.reached()
-        assert await used_by(ada) == old, "new vectors are no business of the rows before they are whole"
+        assert await used_by(ada) == old, "rows must keep the old vectors until the swap"
         await check_meaning(h, ada, "old")
         me = (await ada.call("GET", "/v1/me")).json()["reembedding"]
         blocks = len(await ada.live("vectorEmbeddings"))
@@ -51,7 +49,7 @@ async def test_searches_use_old_vectors_until_change_is_complete(tmp_path, insta
         assert not (user_folder(tmp_path, ada.id) / "reembed").exists()
 
 
-async def test_restart_reembeds_no_block_and_keeps_the_pause(tmp_path, installed, monkeypatch):
+async def test_paused_model_change_survives_restart_and_repeats_no_block(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -63,7 +61,7 @@ async def test_restart_reembeds_no_block_and_keeps_the_pause(tmp_path, installed
     async with opened(tmp_path, installed) as h:
         ada.client._transport.app = h.app
         await h.settle(ada)
-        assert len(gate.seen) == len(done), "paused, and stays so over a restart"
+        assert len(gate.seen) == len(done), "the change must stay paused after a restart"
         status = h.services.model_change.status()
         assert (status.current, status.before, status.paused) == ("new", "old", True)
         await check_meaning(h, ada, "old")
@@ -71,12 +69,14 @@ async def test_restart_reembeds_no_block_and_keeps_the_pause(tmp_path, installed
         await h.settle(ada)
         await check_meaning(h, ada, "new")
         blocks = len(await ada.live("vectorEmbeddings"))
-    made = [texts for texts in gate.seen if len(texts) > 1]  # check_meaning embeds one text alone
+    made = [texts for texts in gate.seen if len(texts) > 1]  # ignore check_meaning, which embeds single texts
     assert set(done) <= set(made) and len(made) == blocks
     assert len(set(made)) == blocks, "no block is embedded twice"
 
 
-async def test_new_documents_get_vectors_of_both_models(tmp_path, installed, monkeypatch):
+async def test_document_added_during_model_change_gets_vectors_of_both_models(
+    tmp_path, installed, monkeypatch
+):
     gate = Gate(monkeypatch, 2)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -89,13 +89,13 @@ async def test_new_documents_get_vectors_of_both_models(tmp_path, installed, mon
         assert len(await used_by(ada)) == 1
         vector = await (await h.services.inference.for_user(ada.id)).embed_query("chimney sweep")
         found = await h.services.indexes.read(ada.id, lambda index: index.vector_search(vector, [added], 1))
-        assert len(found) == 1, "it is found by its meaning at once"
+        assert len(found) == 1, "the new document must be found by meaning immediately"
         gate.open.set()
         await h.settle(ada)
         assert await used_by(ada) == {(await h.services.inference.get()).model}
 
 
-async def test_reverting_the_change_reembeds_only_swapped_accounts(tmp_path, installed, monkeypatch):
+async def test_reverting_a_model_change_reembeds_only_swapped_accounts(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 10**6)
     async with opened(tmp_path, installed) as h:
         ada, bob = await with_document(h), await with_document(h)
@@ -117,7 +117,7 @@ async def test_reverting_the_change_reembeds_only_swapped_accounts(tmp_path, ins
 
         monkeypatch.setattr(Embedder, "embed_passages", counted)
         await use(h, "old")
-        for person in (ada, bob):  # accounts with old vectors use the old model again immediately
+        for person in (ada, bob):  # accounts that were not swapped must use the old model again immediately
             serving = await h.services.inference.for_user(person.id)
             assert serving.manifest.id == ("new" if person in changed else "old")
         gate.open.set()
@@ -125,12 +125,12 @@ async def test_reverting_the_change_reembeds_only_swapped_accounts(tmp_path, ins
             await h.settle(person)
             assert await used_by(person) == old
             await check_meaning(h, person, "old")
-        assert given.count("old") == blocks + 2, "two of them by the checks"
+        assert given.count("old") == blocks + 2, "the old model must embed only its blocks and the two checks"
         assert h.services.model_change.status().before is None
         assert staged(tmp_path, ada) == staged(tmp_path, bob) == []
 
 
-async def test_deletion_erases_the_documents_staged_vectors(tmp_path, installed, monkeypatch):
+async def test_document_deletion_erases_its_staged_vectors(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -143,7 +143,8 @@ async def test_deletion_erases_the_documents_staged_vectors(tmp_path, installed,
         assert (await ada.call("DELETE", f"/v1/documents/{document}")).status_code == 200
         await h.services.background_jobs.jobs["erase"].drain(ada.id)
         assert scan(user_folder(tmp_path, ada.id), needles) == 0
-        await h.settle(ada)  # settles despite the closed gate, since the blocked text was cancelled
+        # This completes despite the closed gate, because the deletion cancels the blocked embedding.
+        await h.settle(ada)
         assert h.services.model_change.status().before is None
 
 
@@ -175,7 +176,7 @@ async def test_account_deletion_does_not_block_the_model_change(tmp_path, instal
         await check_meaning(h, bob, "new")
 
 
-async def test_restart_completes_index_after_crash_following_swap(tmp_path, installed, monkeypatch):
+async def test_server_restart_rebuilds_index_after_crash_following_swap(tmp_path, installed, monkeypatch):
     async def crash(*_):
         raise RuntimeError("the process ends here")
 
@@ -206,7 +207,7 @@ async def test_pushed_vectors_of_another_model_are_recomputed(tmp_path, installe
         assert await used_by(ada) == {(await h.services.inference.get()).model}
 
 
-async def test_first_model_is_used_without_a_restart(tmp_path, installed):
+async def test_first_chosen_model_is_used_without_a_server_restart(tmp_path, installed):
     async with house(tmp_path, model=installed) as h:
         ada = await with_document(h)
         assert (await ada.search("roof", mode="meaning"))["scope"]["mode"] == "words"
@@ -215,7 +216,7 @@ async def test_first_model_is_used_without_a_restart(tmp_path, installed):
         await check_meaning(h, ada, "old")
 
 
-async def test_only_administrators_change_models_one_at_a_time(tmp_path, installed, monkeypatch):
+async def test_only_administrators_can_start_one_model_change_at_a_time(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 1)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -225,7 +226,7 @@ async def test_only_administrators_change_models_one_at_a_time(tmp_path, install
             return Account(account.id, account.email, account.tier, True, None, account.created_at)
 
         await h.services.accounts.change_account(ada.id, promote)
-        outside = f"../{installed.name}/new"  # this path leads to a model outside the folder
+        outside = f"../{installed.name}/new"  # a valid path, but outside the models folder
         for name, status in ((outside, 400), ("", 400), (".", 400), ("unknown", 409)):
             code = "BAD_REQUEST" if status == 400 else "CONFLICT"
             refused(await ada.call("PUT", "/v1/reembedding", json={"model": name}), status, code)

@@ -13,7 +13,7 @@ from vademecum.services.runtime import job_queue
 from wait_until import soon
 
 
-async def test_failing_block_is_abandoned_without_blocking_the_change(tmp_path, installed, monkeypatch):
+async def test_block_that_new_model_cannot_embed_does_not_block_the_change(tmp_path, installed, monkeypatch):
     monkeypatch.setattr(job_queue, "RETRY_S", (0.01,))
     tried: list[str] = []
     async with opened(tmp_path, installed) as h:
@@ -35,6 +35,6 @@ async def test_failing_block_is_abandoned_without_blocking_the_change(tmp_path, 
         used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
         assert used[old] == 1 and used.keys() == {old, new}
         assert len(tried) == 2 * MAX_ATTEMPTS, (
-            "for the change, and for the rows once they are the new model's"
+            "the block must be attempted during the change, and again after the swap"
         )
         await check_meaning(h, ada, "new")

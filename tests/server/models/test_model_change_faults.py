@@ -45,7 +45,7 @@ def flip(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-async def test_index_failure_after_swap_reembeds_nothing(tmp_path, installed, monkeypatch):
+async def test_index_failure_after_swap_causes_no_repeated_embedding(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 10**6)
     async with opened(tmp_path, installed, search_wait_s=0) as h:
         ada = await with_document(h)
@@ -56,13 +56,13 @@ async def test_index_failure_after_swap_reembeds_nothing(tmp_path, installed, mo
             new = (await h.services.inference.get()).model
             await until_used(ada, new)
             assert (await ada.search("boiler"))["scope"]["pending"] == 0, (
-                "each has vectors, of one or the other"
+                "every document must have vectors of the old or the new model"
             )
             await ada.upload("b.txt", "The chimney sweep comes on Monday.")
             for job in ("embed", "index"):
                 await h.services.background_jobs.jobs[job].drain(ada.id)
             used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
-            assert used[new] == blocks, "the old model has made none of them again"
+            assert used[new] == blocks, "the old model must not have embedded a swapped block again"
             await check_meaning(h, ada, "old")
     async with opened(tmp_path, installed) as h:
         ada.client._transport.app = h.app
@@ -70,12 +70,14 @@ async def test_index_failure_after_swap_reembeds_nothing(tmp_path, installed, mo
         assert await used_by(ada) == {new}
         await check_meaning(h, ada, "new")
         found = (await ada.search("chimney sweep", mode="words"))["results"]
-        assert found, "what came in between is indexed"
+        assert found, "the document uploaded meanwhile must be indexed"
     made = Counter(texts for texts in gate.seen if len(texts) > 1)
     assert len(made) == blocks and set(made.values()) == {1}
 
 
-async def test_restart_finishes_interrupted_swap_of_paused_change(tmp_path, installed, monkeypatch):
+async def test_server_restart_finishes_interrupted_swap_of_paused_model_change(
+    tmp_path, installed, monkeypatch
+):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         with monkeypatch.context() as patched:
@@ -89,7 +91,9 @@ async def test_restart_finishes_interrupted_swap_of_paused_change(tmp_path, inst
         await check_meaning(h, ada, "new")
 
 
-async def test_reverting_an_interrupted_swap_recomputes_old_vectors(tmp_path, installed, monkeypatch):
+async def test_reverting_a_model_change_with_interrupted_swap_recomputes_old_vectors(
+    tmp_path, installed, monkeypatch
+):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         old = await used_by(ada)
@@ -105,7 +109,7 @@ async def test_reverting_an_interrupted_swap_recomputes_old_vectors(tmp_path, in
         await check_meaning(h, ada, "old")
 
 
-async def test_damaged_staged_file_is_recomputed(tmp_path, installed, monkeypatch):
+async def test_vectors_of_damaged_staged_file_are_recomputed(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -113,7 +117,7 @@ async def test_damaged_staged_file_is_recomputed(tmp_path, installed, monkeypatc
         await soon(lambda: len(staged(tmp_path, ada)) == 3)
         path, shorter, _ = staged(tmp_path, ada)
         flip(path, path.stat().st_size // 2)
-        shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # keep one whole vector of several
+        shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # truncate the file after its first vector
         gate.open.set()
         await h.settle(ada)
         rows = await ada.live("vectorEmbeddings")
@@ -125,8 +129,8 @@ async def test_damaged_staged_file_is_recomputed(tmp_path, installed, monkeypatc
             assert vector_codec.decode(row["embedding"], row["dims"]) == pytest.approx(made, abs=1e-6)
 
 
-async def test_unwritable_staging_folder_fails_no_block(tmp_path, installed, monkeypatch):
-    """A plain file replaces the folder of staged vectors, so every write fails."""
+async def test_unwritable_staging_folder_does_not_count_as_block_failure(tmp_path, installed, monkeypatch):
+    """The test replaces the folder of staged vectors by a file, so every write fails."""
     monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
@@ -140,7 +144,7 @@ async def test_unwritable_staging_folder_fails_no_block(tmp_path, installed, mon
         gate.open.set()
         await soon(lambda: len(gate.seen) > 5)
         assert await used_by(ada) == old
-        assert not h.services.model_change._failures, "a full disk is no fault of the block's"
+        assert not h.services.model_change._failures, "a write error must not count as a failure of the block"
         folder.unlink()
         folder.mkdir()
         await h.settle(ada)
@@ -148,7 +152,7 @@ async def test_unwritable_staging_folder_fails_no_block(tmp_path, installed, mon
         await check_meaning(h, ada, "new")
 
 
-async def test_unwritable_progress_file_does_not_stop_the_change(tmp_path, installed, monkeypatch):
+async def test_unwritable_progress_file_does_not_stop_the_model_change(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -177,7 +181,7 @@ async def test_model_with_wrong_checksum_is_rejected_without_changes(tmp_path, i
 
 
 async def test_unloadable_model_is_rejected_without_changes(tmp_path, installed):
-    """The model's checksums match, but its file contains no graph."""
+    """The checksum of the model file is correct, but the file contains no graph."""
     mine = tmp_path / "models"
     shutil.copytree(installed, mine)
     (mine / "new" / "model.onnx").write_bytes(b"no graph")
@@ -193,7 +197,7 @@ async def test_unloadable_model_is_rejected_without_changes(tmp_path, installed)
         await check_meaning(h, ada, "old")
 
 
-async def test_unwritable_model_choice_changes_nothing(tmp_path, installed):
+async def test_model_change_is_rejected_if_choice_cannot_be_written(tmp_path, installed):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         (tmp_path / "model.new").mkdir()  # blocks the temporary file of the choice
@@ -208,7 +212,7 @@ async def test_unwritable_model_choice_changes_nothing(tmp_path, installed):
         await check_meaning(h, ada, "new")
 
 
-async def test_models_may_differ_in_vector_length(tmp_path, installed, tmp_path_factory):
+async def test_model_change_works_between_different_vector_lengths(tmp_path, installed, tmp_path_factory):
     mine = tmp_path / "models"
     shutil.copytree(installed, mine)
     source = tmp_path_factory.mktemp("wide")
@@ -222,7 +226,7 @@ async def test_models_may_differ_in_vector_length(tmp_path, installed, tmp_path_
             await check_meaning(h, ada, name)
 
 
-async def test_first_document_during_change_start_is_included(tmp_path, installed, monkeypatch):
+async def test_first_document_added_while_model_change_starts_is_included(tmp_path, installed, monkeypatch):
     begun, go_on = threading.Event(), threading.Event()
     begin = staged_vectors.create_folders
 
@@ -245,8 +249,10 @@ async def test_first_document_during_change_start_is_included(tmp_path, installe
         await check_meaning(h, ada, "new")
 
 
-async def test_account_removed_unnoticed_does_not_block_the_change(tmp_path, installed, monkeypatch):
-    """A restore may remove an empty account without notifying the model change."""
+async def test_account_missing_after_restore_does_not_block_the_model_change(
+    tmp_path, installed, monkeypatch
+):
+    """A restore may remove an empty account, of which the model change is not notified."""
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
@@ -262,7 +268,7 @@ def test_missing_staging_folder_has_no_staged_blocks(tmp_path):
     assert StagedVectors(tmp_path, "ada", "new").seqs() == {}
 
 
-async def test_reverting_a_change_finishes_without_retry_delay(tmp_path, installed, monkeypatch):
+async def test_reverting_a_model_change_finishes_without_retry_delay(tmp_path, installed, monkeypatch):
     monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))
     for after in (1, 2, 5) if os.environ.get("SOAK") else (1, 5):
         gate = Gate(monkeypatch, after)
@@ -298,14 +304,13 @@ async def test_block_edited_during_embedding_is_not_staged(tmp_path, installed, 
         assert await ada.push("vectorEmbeddings", edited, assumed=row) == []
         await h.services.model_change.set_paused(True)
         gate.open.set()
-        await h.services.background_jobs.jobs["reembed"].drain(
-            ada.id
-        )  # before the erasure after the edit, which prunes staged vectors
-        assert len(gate.seen) == 4, "it was under way"
+        # Check before the erasure that the edit has scheduled, because it deletes outdated staged vectors.
+        await h.services.background_jobs.jobs["reembed"].drain(ada.id)
+        assert len(gate.seen) == 4, "the test needs a block that was being embedded"
         assert len(staged(tmp_path, ada)) == 3
 
 
-async def test_restart_resumes_the_change_without_a_job_marker(tmp_path, installed, monkeypatch):
+async def test_server_restart_resumes_model_change_without_a_job_marker(tmp_path, installed, monkeypatch):
     gate = Gate(monkeypatch, 3)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)

@@ -1,7 +1,4 @@
-"""The event loop never scans a whole account, because other requests would wait.
-
-Full scans run in threads.
-"""
+"""Scans of a whole account run in threads, because in the event loop they would delay all other requests."""
 
 import threading
 from collections.abc import Awaitable, Callable
@@ -13,7 +10,7 @@ import pytest
 from property.rows import episode, fact, memory, session
 from server.agents.agent_events import event, send_events
 from server.in_process_server import House, Person, house, run
-from server.memory.extracting_server import extracting, talk
+from server.memory.extracting_server import extracting, push_turns
 from server.models.model_change_server import opened
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
@@ -27,8 +24,8 @@ ROWS = 120
 IN_A_SCOPE = {"sessionId": "s1"}
 
 
-def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
-    """Return a list that collects the last argument of each call made in the event loop."""
+def record_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """Return a list to which each call of the function in the event loop appends its last argument."""
     told: list[Any] = []
     real = getattr(owner, name)
 
@@ -68,18 +65,20 @@ def test_requests_scan_no_full_account_on_event_loop(
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
-            looked = noted(monkeypatch, DuckDBUserStore, "is_live")
+            looked = record_calls(monkeypatch, DuckDBUserStore, "is_live")
             assert (await ask(ada)).status_code == 200
             assert len(looked) < ROWS / 2
 
     run(scenario)
 
 
-def test_memory_deduplication_runs_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_deduplication_normalizes_stored_texts_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
-            compared = noted(monkeypatch, remember, "exact_form")
+            compared = record_calls(monkeypatch, remember, "exact_form")
             answer = await ada.call("POST", "/v1/memories", json={"text": "WORD7 is said.", **IN_A_SCOPE})
             assert answer.json()["deduplicated"] and set(compared) <= {"WORD7 is said."}
 
@@ -92,7 +91,7 @@ def test_indexing_does_not_rescan_the_session_per_turn(
     async def scenario() -> None:
         async with opened(tmp_path, installed) as h:
             ada = await h.person()
-            looked = noted(monkeypatch, DuckDBUserStore, "is_live")
+            looked = record_calls(monkeypatch, DuckDBUserStore, "is_live")
             assert await ada.push("sessions", session("s1")) == []
             assert await ada.push("episodes", *(episode(f"e{n}", "s1") for n in range(100))) == []
             await h.settle(ada)
@@ -107,14 +106,14 @@ def test_fact_lookup_for_proposals_runs_in_a_thread(tmp_path: Path, monkeypatch:
             ada = await h.person()
             assert await ada.push("facts", *(fact(f"f{n}", key=f"user.k{n}") for n in range(ROWS))) == []
             async with h.services.users.open(ada.id) as store:
-                looked = noted(monkeypatch, DuckDBUserStore, "is_live")
+                looked = record_calls(monkeypatch, DuckDBUserStore, "is_live")
                 assert await extract._find_facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
                 assert len(looked) < ROWS / 2
 
     run(scenario)
 
 
-def test_folder_conflict_check_is_threaded_and_not_quadratic(
+def test_folder_conflict_check_runs_in_a_thread_without_rereading_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -130,9 +129,9 @@ def test_folder_conflict_check_is_threaded_and_not_quadratic(
             monkeypatch.setattr(Transaction, "row", counted)
             folders = [{"name": "app", "root": f"~/{n}/app", "source": "git"} for n in range(ROWS)]
             await send_events(ada, *(event(project=folder) for folder in folders))
-            assert len(read) < 20 * ROWS, "what is claimed is read once, not for each folder anew"
+            assert len(read) < 20 * ROWS, "claims must not be read again for each folder"
             in_the_loop = [
-                noted(monkeypatch, project_claims, name) for name in ("_build_notices", "_comparable")
+                record_calls(monkeypatch, project_claims, name) for name in ("_build_notices", "_comparable")
             ]
             said: list[str] = []
             advice = project_claims._advice
@@ -155,10 +154,10 @@ def test_summary_input_and_reply_are_processed_in_threads(
         long = Rule(say=["a word of it. "] * 10_000)
         async with extracting(tmp_path, long, extraction_daily=0) as (h, _):
             ada = await h.person()
-            await talk(ada, episode("e1", "s1", userMessage="word " * 1000))
+            await push_turns(ada, episode("e1", "s1", userMessage="word " * 1000))
             looked = [
-                noted(monkeypatch, secrets, "redact"),
-                noted(monkeypatch, summary_input, "strip_markup"),
+                record_calls(monkeypatch, secrets, "redact"),
+                record_calls(monkeypatch, summary_input, "strip_markup"),
             ]
             answer = await ada.call("POST", "/v1/sessions/s1/summarize")
             assert len(answer.json()["content"]) == summary_input.CONTENT_MAX

@@ -1,6 +1,4 @@
-"""When the worker runs LLM jobs: not without a model, not above the daily limit, and with backoff after
-failures.
-"""
+"""The worker of LLM jobs: it needs a model, stops at the daily limit, and uses backoff after failures."""
 
 import asyncio
 
@@ -8,7 +6,14 @@ import msgspec
 
 from property.rows import episode, fact
 from server.in_process_server import house, run
-from server.memory.extracting_server import REPLY, finished, listed, scenario_of, talk, until
+from server.memory.extracting_server import (
+    REPLY,
+    listed,
+    push_turns,
+    scenario_of,
+    wait_for_jobs,
+    wait_until_finished,
+)
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import segments
 from vademecum.model.memory import jobs
@@ -18,36 +23,38 @@ from vademecum.services.memory import turn_jobs
 NOW = "2026-01-01T00:00:00.000Z"
 
 
-def test_jobs_survive_a_start_without_an_assistant(tmp_path):
+def test_llm_jobs_survive_server_start_without_an_assistant(tmp_path):
     people = []
 
     async def stopped(h, model, ada):
         people.append(ada)
-        await talk(ada)
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada)
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
 
     async def without():
         async with house(tmp_path) as h:
             (ada,) = people
             ada.client._transport.app = h.app
             assert (await listed(ada))["jobs"][0]["attempts"] == 0, (
-                "what an orderly end cuts off is no attempt"
+                "a clean shutdown must not count as an attempt"
             )
             await ada.call("POST", "/v1/jobs/retry")
             await asyncio.sleep(0.5)
-            assert (await listed(ada))["counts"]["waiting"] == 1, "nobody tries it here"
+            assert (await listed(ada))["counts"]["waiting"] == 1, (
+                "the job must wait while there is no assistant"
+            )
 
     async def started(h, model, _):
         (ada,) = people
         ada.client._transport.app = h.app
-        await until(ada, lambda found: found["counts"]["done"] == 1)
+        await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 1)
 
     scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
     run(without)
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_only_turns_before_restart_without_assistant_are_extracted(
+def test_turns_pushed_while_no_assistant_is_configured_are_not_extracted(
     tmp_path,
 ):
     people = []
@@ -58,9 +65,10 @@ def test_only_turns_before_restart_without_assistant_are_extracted(
 
     async def stopped(h, model, ada):
         people.append(ada)
-        await talk(ada, first)
-        await until(ada, lambda found: found["counts"]["running"])
-        await ada.push("episodes", second)  # not seen by the worker, which still waits for the first reply
+        await push_turns(ada, first)
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
+        # The worker has not found it yet, because it waits for the first reply.
+        await ada.push("episodes", second)
 
     async def without():
         async with house(tmp_path) as h:
@@ -74,22 +82,22 @@ def test_only_turns_before_restart_without_assistant_are_extracted(
         (ada,) = people
         ada.client._transport.app = h.app
         await ada.call("GET", "/v1/jobs")
-        found = await finished(ada)
+        found = await wait_until_finished(ada)
         assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["done"] == 2
         await ada.push("episodes", {**third, "aiResponse": "Said anew."}, assumed=third)
-        await until(ada, lambda found: found["counts"]["done"] == 3)
+        await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 3)
 
     scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
     run(without)
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
-def test_job_exists_from_the_commit_of_its_turn(tmp_path):
-    """A request by job id and a list both find the job, even if the worker has not seen the turn yet."""
+def test_extraction_job_exists_from_the_commit_of_its_turn(tmp_path):
+    """The job list and a request by job id find the job even before the worker has found the turn."""
 
     async def scenario(h, model, ada):
-        await talk(ada)
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada)
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
         await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
         retried = await ada.call("POST", "/v1/jobs/extract.episodes.e2/retry")
         assert (retried.status_code, retried.json()["state"]) == (200, "waiting")
@@ -100,13 +108,13 @@ def test_job_exists_from_the_commit_of_its_turn(tmp_path):
 
 
 def test_extraction_finds_turn_after_many_deleted_turns(tmp_path, monkeypatch):
-    """The worker reads turns in batches, and no later event schedules the remaining ones."""
+    """The worker reads turns in batches. It must continue by itself, because no later event wakes it."""
     monkeypatch.setattr(turn_jobs, "BATCH_TURNS", 2)
 
     async def scenario(h, model, ada):
         queue = h.services.background_jobs.jobs["work"]
-        await talk(ada)
-        await finished(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
         await queue.drain(ada.id)
         many = [episode(f"d{number}", "s1", status="failed") for number in range(7)]
         await ada.push("episodes", *many)
@@ -120,24 +128,24 @@ def test_extraction_finds_turn_after_many_deleted_turns(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_unavailable_model_postpones_all_jobs_without_counting_attempts(tmp_path, monkeypatch):
+def test_unavailable_model_postpones_jobs_without_counting_attempts(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
     monkeypatch.setattr("vademecum.model.memory.jobs.backoff_s", lambda attempts: 8.0)
 
     async def scenario(h, model, ada):
-        await talk(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(6)))
-        await until(ada, lambda found: any(job["error"] for job in found["jobs"]))
+        await push_turns(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(6)))
+        await wait_for_jobs(ada, lambda found: any(job["error"] for job in found["jobs"]))
         await asyncio.sleep(0.5)
         found = await listed(ada)
-        assert found["counts"]["waiting"] == 6 and len(model.asked) == 1, "the others wait too"
+        assert found["counts"]["waiting"] == 6 and len(model.asked) == 1, "the other jobs must wait too"
         assert all(job["attempts"] == 0 for job in found["jobs"]) and found["extraction"]["today"] == 0
         model.rules = [Rule(say=[REPLY])]
-        assert (await finished(ada))["counts"]["done"] == 6
+        assert (await wait_until_finished(ada))["counts"]["done"] == 6
 
     scenario_of(tmp_path, scenario, Rule(status=401), extraction_daily=6)
 
 
-def test_turn_push_is_one_insert_without_outdated_jobs(tmp_path, monkeypatch):
+def test_pushing_a_turn_is_one_insert_and_editing_it_adds_no_job(tmp_path, monkeypatch):
     statements, commit = [], segments.commit
 
     def noted(cursor, of_commit):
@@ -145,12 +153,12 @@ def test_turn_push_is_one_insert_without_outdated_jobs(tmp_path, monkeypatch):
         commit(cursor, of_commit)
 
     async def scenario(h, model, ada):
-        await talk(ada, episode("e0", "s1"))
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada, episode("e0", "s1"))
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
         monkeypatch.setattr(segments, "commit", noted)
         turn = episode("e1", "s1")
         await ada.push("episodes", turn)
-        assert statements == [["INSERT"]], "its writer waits for nothing that concerns its job"
+        assert statements == [["INSERT"]], "the push must commit only the turn, without its job"
         assert len((await listed(ada))["jobs"]) == 2
         await ada.push("episodes", {**turn, "userMessage": "anew"}, assumed=turn)
         async with h.services.users.open(ada.id) as store:
@@ -160,24 +168,24 @@ def test_turn_push_is_one_insert_without_outdated_jobs(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
-def test_job_of_silent_model_fails_but_is_retryable(tmp_path, monkeypatch):
+def test_job_of_model_that_never_replies_fails_and_can_be_retried(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 2)
     monkeypatch.setattr("vademecum.model.memory.jobs.BACKOFF", 1)
 
     async def scenario(h, model, ada):
-        await talk(ada)
-        found = await until(ada, lambda found: found["counts"]["failed"])
+        await push_turns(ada)
+        found = await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
         (job,) = found["jobs"]
         assert job["attempts"] == len(model.asked) == found["extraction"]["today"] == 2
         assert "sent nothing" in job["error"]
         model.rules = [Rule(say=[REPLY])]
         await ada.call("POST", f"/v1/jobs/{job['id']}/retry")
-        assert (await finished(ada))["counts"]["done"] == 1
+        assert (await wait_until_finished(ada))["counts"]["done"] == 1
 
     scenario_of(tmp_path, scenario, Rule(first_s=60), assistant_idle_timeout_s=0.2)
 
 
-def test_unavailable_model_backoff_is_capped_at_one_hour():
+def test_backoff_for_unavailable_model_is_capped_at_one_hour():
     job = jobs.start(jobs.create("episodes/e1", 1, "", NOW), NOW)
     for wait_s, waited in ((4, 4), (10**6, 3600)):
         after = jobs.postpone(job, NOW, "It is away.", wait_s)
@@ -188,19 +196,19 @@ def test_unavailable_model_backoff_is_capped_at_one_hour():
 def test_daily_limit_counts_every_model_request(tmp_path):
     async def scenario(h, model, ada):
         turn = episode("e1", "s1")
-        await talk(ada, turn)
-        await finished(ada)
+        await push_turns(ada, turn)
+        await wait_until_finished(ada)
         edited = {**turn, "userMessage": "something else"}
         await ada.push("episodes", edited, assumed=turn)
-        await finished(ada)
+        await wait_until_finished(ada)
         await ada.push("episodes", {**edited, "_deleted": True}, assumed=edited)
         await ada.push("episodes", episode("e2", "s1"))
-        await finished(ada)
+        await wait_until_finished(ada)
         await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
-        assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
+        assert (await wait_until_finished(ada))["extraction"]["today"] == len(model.asked) == 4
         async with h.services.users.open(ada.id) as store:
             assert store.jobs.llm_requests_on(timestamps.day(h.services.clock())) == 4
-            assert store.jobs.llm_requests_on("2026-01-01") == 0, "another day begins with none"
+            assert store.jobs.llm_requests_on("2026-01-01") == 0, "the count of a new day must start at zero"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -209,18 +217,18 @@ def test_job_retry_keeps_daily_count_and_stored_answers(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
 
     async def scenario(h, model, ada):
-        await talk(ada)
+        await push_turns(ada)
         for asked in (1, 2):
-            found = await until(ada, lambda found: found["counts"]["failed"])
+            found = await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
             assert found["extraction"]["today"] == len(model.asked) == asked
             await ada.call("POST", "/v1/jobs/retry")
-        await until(ada, lambda found: found["counts"]["failed"])
+        await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
         async with h.services.users.open(ada.id) as store:
             (job,) = store.jobs.open.values()
             heard = jobs.reset(jobs.with_answer(job, "{}"), h.services.clock())
             await store.write(lambda tx: tx.jobs.put(heard))
         h.services.background_jobs.schedule("work", ada.id, 0)
-        found = await until(ada, lambda found: found["counts"]["done"])
+        found = await wait_for_jobs(ada, lambda found: found["counts"]["done"])
         assert found["extraction"]["today"] == len(model.asked) == 3
 
     scenario_of(tmp_path, scenario, Rule(say=["No."]))
@@ -231,8 +239,8 @@ def test_zero_daily_limit_keeps_jobs_pending(tmp_path):
 
     async def stopped(h, model, ada):
         people.append(ada)
-        await talk(ada)
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada)
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
 
     async def without(h, model, _):
         (ada,) = people
@@ -245,11 +253,11 @@ def test_zero_daily_limit_keeps_jobs_pending(tmp_path):
     scenario_of(tmp_path, without, Rule(say=[REPLY]), extraction_daily=0)
 
 
-def test_deletion_clears_cached_model_answers(tmp_path):
+def test_deletion_of_any_row_discards_stored_model_answers_of_jobs(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("facts", fact("f1"), fact("f2"))
-        await talk(ada)
-        await finished(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
         async with h.services.users.open(ada.id) as store:
             (job,) = (await store.list_jobs(1))[0]
             late = timestamps.later(h.services.clock(), 600)

@@ -1,4 +1,4 @@
-"""Interrupted LLM jobs: by a clean shutdown at each await of a job, by a crash, or by a full disk."""
+"""LLM jobs that are interrupted by a clean shutdown, by a crash or by a full disk."""
 
 import asyncio
 import itertools
@@ -10,7 +10,14 @@ import pytest
 
 from property.rows import episode
 from server.in_process_server import house, run
-from server.memory.extracting_server import REPLY, finished, listed, scenario_of, talk, until
+from server.memory.extracting_server import (
+    REPLY,
+    listed,
+    push_turns,
+    scenario_of,
+    wait_for_jobs,
+    wait_until_finished,
+)
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import segments
 from vademecum.model.memory import jobs
@@ -20,7 +27,7 @@ NOW = "2026-01-01T00:00:00.000Z"
 
 
 class Stepped(Coroutine):
-    """A run of the worker that is cancelled at its await number `last`, as a shutdown does."""
+    """A run of the worker. Its task is cancelled at the await number `last`, as by a shutdown."""
 
     def __init__(self, turn, last):
         self.turn, self.last, self.waits = turn, last, 0
@@ -43,9 +50,9 @@ class Stepped(Coroutine):
 
 
 async def stopped_at(h, person, last, busy_s):
-    """Cancel a run of the worker at its await number `last` while the writer is busy.
+    """Run the worker while the writer is busy for `busy_s`, and cancel the run at its await number `last`.
 
-    Return whether the cancellation interrupted the run.
+    Return whether the cancellation interrupted the run, which may have fewer awaits.
     """
     async with h.services.users.open(person.id) as store:
         await create_jobs_for_new_turns(store)
@@ -54,9 +61,8 @@ async def stopped_at(h, person, last, busy_s):
         await store.write(lambda tx: tx.jobs.put(crashed))
         h.services.background_jobs.is_closing = True
         busy = asyncio.create_task(store.write(lambda tx: time.sleep(busy_s)))
-        await asyncio.sleep(
-            0.005 if busy_s else 0
-        )  # so that the job's writes queue behind the busy write, or share its commit
+        # After the pause, the job's writes queue behind the busy write. Without it, they share its commit.
+        await asyncio.sleep(0.005 if busy_s else 0)
         task = asyncio.create_task(Stepped(h.services.llm_jobs.run(person.id), last))
         await asyncio.wait([task, busy], timeout=30)
         await store.write(lambda tx: None)  # wait for the job's remaining writes
@@ -72,13 +78,13 @@ async def stopped_at(h, person, last, busy_s):
     ],
 )
 def test_clean_shutdown_does_not_count_as_job_attempt(tmp_path, rule, ends):
-    """An earlier attempt that a crash interrupted does count."""
+    """The job starts with one counted attempt, which a crash has interrupted."""
     seen = set()
 
     async def scenario(h, model, ada):
-        await talk(ada)
+        await push_turns(ada)
         queue, tried = h.services.background_jobs.jobs["work"], []
-        await queue.close()  # only the test runs jobs
+        await queue.close()  # so that only the test runs jobs
         doers = h.services.llm_jobs._handlers
         extract = doers["extract"]
         doers["extract"] = lambda user_id, job: tried.append(job) or extract(user_id, job)
@@ -87,8 +93,12 @@ def test_clean_shutdown_does_not_count_as_job_attempt(tmp_path, rule, ends):
             found = await listed(ada)
             (job,) = found["jobs"]
             seen.add((job["state"], job["attempts"]))
-            assert (job["state"], job["attempts"]) in ends, f"cut off at its wait number {last}: {job}"
-            assert found["extraction"]["today"] <= len(tried), "none counts that cannot have been asked"
+            assert (job["state"], job["attempts"]) in ends, (
+                f"wrong state after a cancellation at await number {last}: {job}"
+            )
+            assert found["extraction"]["today"] <= len(tried), (
+                "only requests that may have been sent must count"
+            )
             if not cut_off:
                 break
         assert last > 8
@@ -97,10 +107,10 @@ def test_clean_shutdown_does_not_count_as_job_attempt(tmp_path, rule, ends):
     assert seen == ends
 
 
-def test_shutdown_does_not_wait_for_a_full_disk(tmp_path, monkeypatch):
+def test_server_shutdown_does_not_wait_until_a_full_disk_has_space(tmp_path, monkeypatch):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada)
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
 
         def full(cursor, statements):
             raise OSError("No space left on device")
@@ -119,8 +129,8 @@ def test_full_disk_does_not_prevent_listing_jobs(tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     async def scenario(h, model, ada):
-        await talk(ada)
-        await until(ada, lambda found: found["counts"]["running"])
+        await push_turns(ada)
+        await wait_for_jobs(ada, lambda found: found["counts"]["running"])
         await ada.push("episodes", episode("e2", "s1"))
         monkeypatch.setattr(segments, "commit", full)
         assert [job["subject"] for job in (await listed(ada))["jobs"]] == ["episodes/e1"]
@@ -130,7 +140,7 @@ def test_full_disk_does_not_prevent_listing_jobs(tmp_path, monkeypatch):
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
-def test_turns_are_extracted_after_initially_full_disk(tmp_path, monkeypatch):
+def test_turns_are_extracted_after_server_starts_on_full_disk(tmp_path, monkeypatch):
     people, commit = [], segments.commit
 
     def full(cursor, statements):
@@ -139,7 +149,7 @@ def test_turns_are_extracted_after_initially_full_disk(tmp_path, monkeypatch):
     async def without():
         async with house(tmp_path) as h:
             people.append(ada := await h.person())
-            await talk(ada, episode("e0", "s1"))
+            await push_turns(ada, episode("e0", "s1"))
 
     async def started(h, model, _):
         (ada,) = people
@@ -148,7 +158,7 @@ def test_turns_are_extracted_after_initially_full_disk(tmp_path, monkeypatch):
         assert set(await ada.live("episodes")) == {"e0"}
         monkeypatch.setattr(segments, "commit", commit)
         await ada.push("episodes", episode("e1", "s1"))
-        found = await until(ada, lambda found: found["counts"]["done"])
+        found = await wait_for_jobs(ada, lambda found: found["counts"]["done"])
         assert [job["subject"] for job in found["jobs"]] == ["episodes/e1"]
 
     run(without)
@@ -157,14 +167,14 @@ def test_turns_are_extracted_after_initially_full_disk(tmp_path, monkeypatch):
 
 def test_job_that_repeatedly_crashes_the_server_is_abandoned(tmp_path):
     async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
+        await push_turns(ada)
+        await wait_until_finished(ada)
         async with h.services.users.open(ada.id) as store:
             (job,) = (await store.list_jobs(1))[0]
             cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
             await store.write(lambda tx: tx.jobs.put(cut_off))
         h.services.background_jobs.schedule("work", ada.id, 0)
-        found = await until(ada, lambda found: found["counts"]["failed"])
+        found = await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
         assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

@@ -1,4 +1,4 @@
-"""Maintenance of an idle store: it releases memory and checkpoints logs."""
+"""Maintenance of idle databases: the server releases their cached memory and checkpoints their logs."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ def cached(cursor):
     return found
 
 
-# The measurement itself reads a few blocks after the cache was released.
+# Above the configured limit, because the measurement itself reads blocks into the cache.
 KEPT_MAX = engine.CACHED_MAX + 2**20
 
 
@@ -49,14 +49,14 @@ def long_file(tmp_path):
 
 
 async def shrunk(instance):
-    """Request a memory release and wait until it is done."""
+    """Request a release of cached memory and wait until it is complete."""
     instance.release_memory()
     async with asyncio.timeout(20):
         while instance._is_shrink_due or instance._shrinking:
             await asyncio.sleep(0.001)
 
 
-def test_idle_store_releases_cached_memory(long_file):
+def test_idle_database_releases_cached_memory(long_file):
     async def scenario():
         instance = Instance(2)
         alias = await instance.run(lambda _: instance.attach(long_file))
@@ -72,8 +72,8 @@ def test_idle_store_releases_cached_memory(long_file):
     run(scenario)
 
 
-def test_memory_release_keeps_in_memory_rows(long_file):
-    """The rows cannot be evicted and are larger than the cache limit."""
+def test_memory_release_keeps_rows_of_in_memory_tables(long_file):
+    """The test creates in-memory rows that are larger than the cache limit. DuckDB cannot evict them."""
 
     async def scenario():
         instance = Instance(2)
@@ -92,7 +92,7 @@ def test_memory_release_keeps_in_memory_rows(long_file):
     run(scenario)
 
 
-def test_memory_release_waits_for_statements_and_blocks_others(long_file, monkeypatch):
+def test_memory_release_waits_for_running_statements_and_delays_new_ones(long_file, monkeypatch):
     async def scenario():
         instance = Instance(2)
         alias = await instance.run(lambda _: instance.attach(long_file))
@@ -206,7 +206,7 @@ def test_log_of_an_idle_file_is_checkpointed(tmp_path):
     run(scenario)
 
 
-def test_oldest_short_logs_are_checkpointed_without_being_touched(tmp_path, monkeypatch):
+def test_checkpoint_of_oldest_short_logs_keeps_eviction_order(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path) as h:
             people = [await h.person() for _ in range(4)]
@@ -225,7 +225,7 @@ def test_oldest_short_logs_are_checkpointed_without_being_touched(tmp_path, monk
     run(scenario)
 
 
-def test_missing_folder_does_not_stop_other_checkpoints(tmp_path):
+def test_missing_account_folder_does_not_stop_other_checkpoints(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()

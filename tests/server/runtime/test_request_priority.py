@@ -1,4 +1,4 @@
-"""The requests that background work waits for."""
+"""Background work pauses while a request waits for its response."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ import pytest
 from property.rows import dead, episode, fact, session
 from property.sync_wire import send
 from server.in_process_server import house, run
-from server.listening_server import on_the_wire
+from server.listening_server import run_over_network
 from server.models.model_change_server import opened, use, with_document
 from vademecum.http.request_priority import track_waiting_requests
 from vademecum.services.runtime import request_priority
@@ -18,8 +18,8 @@ from wait_until import soon
 
 
 @asynccontextmanager
-async def waiting(h):
-    """Keep a request unanswered until the block ends."""
+async def pending_request(h):
+    """Keep a request without a response until the block ends."""
     here, over = asyncio.Event(), asyncio.Event()
 
     async def hangs(scope, receive, send):
@@ -42,9 +42,9 @@ async def waiting(h):
 
 @pytest.fixture
 def resting(monkeypatch):
-    """Make background work pause for an hour per row while a request is pending.
+    """Make background work pause for an hour per row while a request waits for its response.
 
-    The returned event is set at the first pause.
+    Return an event that is set when the first pause begins.
     """
     begun, rest = threading.Event(), request_priority.RequestPriority._rest
 
@@ -57,7 +57,7 @@ def resting(monkeypatch):
     return begun
 
 
-async def begin(url, person):
+async def start_push(url, person):
     """Start a push whose body never completes."""
     where = urlsplit(url)
     _, writer = await asyncio.open_connection(where.hostname, where.port)
@@ -72,7 +72,7 @@ async def begin(url, person):
 def test_background_work_waits_for_unanswered_requests(tmp_path):
     async def scenario(h, url, ada):
         at = h.services.request_priority
-        async with waiting(h):
+        async with pending_request(h):
             await asyncio.sleep(2 * request_priority.GAP_S)
             assert at.is_busy()
         await soon(lambda: not at.is_busy())
@@ -80,7 +80,7 @@ def test_background_work_waits_for_unanswered_requests(tmp_path):
         assert (await ada.client.get("/v1/no-such-thing")).status_code == 404
         await soon(lambda: not at.is_busy())
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
 def test_background_work_ignores_requests_still_being_sent(tmp_path, monkeypatch):
@@ -94,14 +94,14 @@ def test_background_work_ignores_requests_still_being_sent(tmp_path, monkeypatch
     async def scenario(h, url, ada):
         await soon(lambda: not h.services.request_priority.is_busy())
         begun.clear()
-        writer = await begin(url, ada)
+        writer = await start_push(url, ada)
         await soon(lambda: begun)
         await soon(lambda: not h.services.request_priority.is_busy())
         writer.close()
-        await soon(lambda: len(begun) > 1)  # the server reached the end of the body and answers
+        await soon(lambda: len(begun) > 1)  # the server has read the end of the body and sends a response
         await soon(lambda: not h.services.request_priority.is_busy())
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
 def noted(make, calls):
@@ -112,8 +112,8 @@ def noted(make, calls):
     return note
 
 
-def test_background_work_waits_during_a_search(tmp_path):
-    """Meanwhile, the server also listens for the client's disconnect."""
+def test_background_work_waits_while_a_search_runs(tmp_path):
+    """The server also waits for a disconnect of the client meanwhile. The request must still count as pending."""
     here, over = asyncio.Event(), asyncio.Event()
 
     async def scenario(h, url, ada):
@@ -135,10 +135,10 @@ def test_background_work_waits_during_a_search(tmp_path):
         assert (await asking).json()["results"]
         await soon(lambda: not h.services.request_priority.is_busy())
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_background_work_ignores_requests_being_answered(tmp_path):
+def test_background_work_ignores_requests_whose_response_has_begun(tmp_path):
     async def streams(scope, receive, send):
         await send({"type": "http.response.start"})
         await asyncio.sleep(5 * request_priority.GAP_S)
@@ -157,22 +157,22 @@ def test_background_work_ignores_requests_being_answered(tmp_path):
     run(scenario)
 
 
-def test_background_work_continues_beside_an_endless_request(tmp_path):
+def test_background_work_continues_despite_an_endless_request(tmp_path):
     async def scenario(h, url, ada):
-        async with waiting(h):
+        async with pending_request(h):
             await ada.push("sessions", session("s1"))
             assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
             await h.settle(ada)
             assert h.services.request_priority.is_busy()
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_paused_work_delays_neither_deletes_nor_searches(tmp_path, resting):
+def test_paused_background_work_delays_neither_deletes_nor_searches(tmp_path, resting):
     turns = [episode(f"e{number}", "s1", userMessage="swordfish") for number in range(50)]
 
     async def scenario(h, url, ada):
-        async with waiting(h):
+        async with pending_request(h):
             await ada.push("sessions", session("s1"))
             assert await ada.push("episodes", *turns) == []
             found = await ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1")
@@ -180,26 +180,26 @@ def test_paused_work_delays_neither_deletes_nor_searches(tmp_path, resting):
             assert await ada.push("episodes", dead(turns[0]), assumed=turns[0]) == []
             await h.services.background_jobs.jobs["erase"].drain(ada.id)
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_paused_work_does_not_delay_account_deletion(tmp_path, resting):
+def test_paused_background_work_does_not_delay_account_deletion(tmp_path, resting):
     async def scenario(h, url, ada):
-        async with waiting(h):
+        async with pending_request(h):
             await ada.add("sessions", session("s1"))
             await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
             await soon(resting.is_set)
             async with asyncio.timeout(60):
                 await h.services.account_deletion.delete(h.services.account_service.get(ada.id))
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_paused_work_does_not_delay_new_models_search(tmp_path, installed, resting):
+def test_paused_background_work_does_not_delay_search_with_new_model(tmp_path, installed, resting):
     async def scenario():
         async with opened(tmp_path, installed) as h:
             ada = await h.person()
-            async with waiting(h):
+            async with pending_request(h):
                 await ada.add("sessions", session("s1"))
                 await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
                 await soon(resting.is_set)
@@ -211,11 +211,11 @@ def test_paused_work_does_not_delay_new_models_search(tmp_path, installed, resti
     run(scenario)
 
 
-def test_account_deletion_does_not_wait_for_anothers_reindexing(tmp_path, installed, resting):
+def test_account_deletion_does_not_wait_for_reindexing_of_another_account(tmp_path, installed, resting):
     async def scenario():
         async with opened(tmp_path, installed) as h:
             _, bob = await with_document(h), await h.person()
-            async with waiting(h):
+            async with pending_request(h):
                 await use(h, "new")
                 await soon(lambda: h.services.inference.users_being_swapped and resting.is_set())
                 async with asyncio.timeout(60):
@@ -224,7 +224,7 @@ def test_account_deletion_does_not_wait_for_anothers_reindexing(tmp_path, instal
     run(scenario)
 
 
-def test_failed_request_no_longer_counts_as_pending(tmp_path):
+def test_failed_request_stops_counting_as_pending(tmp_path):
     async def breaks(scope, receive, send):
         assert scope["litestar_app"].state.services.request_priority.is_busy()
         raise RuntimeError("not today")

@@ -1,4 +1,4 @@
-"""A passage that occurs in several places is returned once and lists the other places."""
+"""A passage that occurs in several documents is returned once, with a list of the other places."""
 
 import threading
 
@@ -16,7 +16,7 @@ async def lent(person, name, text, *sessions):
     assert await person.push("vectorEmbeddings", block(name, 0, text=text, embedding=None, dims=0)) == []
 
 
-async def test_duplicate_passages_are_shown_once(tmp_path):
+async def test_passage_in_two_documents_is_returned_once(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
@@ -32,7 +32,7 @@ async def test_duplicate_passages_are_shown_once(tmp_path):
             assert found[1]["also"] == []
 
 
-async def test_duplicate_in_an_unborrowed_document_is_not_named(tmp_path):
+async def test_duplicate_passage_in_unborrowed_document_is_not_named(tmp_path):
     async with house(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))

@@ -1,11 +1,11 @@
-"""Passages of a document named in the question take every second place of the results."""
+"""If the question names a document, every second result is a passage of that document."""
 
 from property.sync_wire import alone
 
 PETS = "Pets are welcome here, dogs and cats and birds. "
 
 
-def test_named_documents_passages_alternate_with_others(tmp_path):
+def test_passages_of_named_document_alternate_with_other_results(tmp_path):
     async def scenario(ada):
         many = "\n\n".join(f"{PETS * 12} Rule {n}." for n in range(12))
         assert (await ada.upload("rules.txt", many)).status_code == 201
@@ -25,7 +25,7 @@ def test_named_documents_passages_alternate_with_others(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_accidental_name_match_does_not_displace_better_result(tmp_path):
+def test_accidental_document_name_match_does_not_displace_better_result(tmp_path):
     async def scenario(ada):
         await ada.upload(
             "house.txt", "The deposit is paid back within three months after the flat is handed over."

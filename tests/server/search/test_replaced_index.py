@@ -1,4 +1,4 @@
-"""Searches whose index is damaged or replaced by another model's during the search."""
+"""Searches during which the index is damaged, or replaced by the index of another model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from vademecum.model.records.paths import user_folder
 QUESTION = {"query": "a letter about the boiler", "sessionId": "s1", "mode": "meaning"}
 
 
-def changes_after_questions(h, person, monkeypatch, changes: list[str]) -> None:
-    """After each embedded query, change the model to the next of `changes`.
-
-    An empty string changes nothing.
-    """
+def change_model_after_queries(h, person, monkeypatch, changes: list[str]) -> None:
+    """After each embedding of a query, change to the next model of `changes`. An empty string means no change."""
     query = Embedder.embed_query
 
     async def asked(embedder: Embedder, text: str):
@@ -27,7 +24,7 @@ def changes_after_questions(h, person, monkeypatch, changes: list[str]) -> None:
     monkeypatch.setattr(Embedder, "embed_query", asked)
 
 
-async def test_damaged_then_replaced_index_is_queried_again(tmp_path, installed, monkeypatch):
+async def test_search_is_repeated_after_index_is_damaged_and_replaced(tmp_path, installed, monkeypatch):
     async with opened(tmp_path, installed, index_cache_bytes=0) as h:
         ada = await with_document(h)
     async with opened(tmp_path, installed, index_cache_bytes=0) as h:
@@ -36,17 +33,17 @@ async def test_damaged_then_replaced_index_is_queried_again(tmp_path, installed,
         for path in (user_folder(tmp_path, ada.id) / "vectors").rglob("data/*.lance"):
             path.write_bytes(b"")
         changes = ["", "new"]
-        changes_after_questions(h, ada, monkeypatch, changes)
+        change_model_after_queries(h, ada, monkeypatch, changes)
         answer = await ada.call("POST", "/v1/search", json=QUESTION)
         assert answer.status_code == 200 and answer.json()["results"], answer.text
-        assert changes == [], "it was damaged, and then replaced"
+        assert changes == [], "the index must have been damaged and then replaced"
 
 
-async def test_repeatedly_replaced_index_returns_busy(tmp_path, installed, monkeypatch):
+async def test_search_fails_as_busy_if_index_is_replaced_repeatedly(tmp_path, installed, monkeypatch):
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
         changes = ["new", "old"] * 5
-        changes_after_questions(h, ada, monkeypatch, changes)
+        change_model_after_queries(h, ada, monkeypatch, changes)
         answer = await ada.call("POST", "/v1/search", json=QUESTION)
         assert "Try again" in refused(answer, 503, "BUSY")["detail"]
         assert answer.headers["Retry-After"] == "1"

@@ -1,4 +1,4 @@
-"""Results of an index that lags behind the records may be incomplete but are never wrong."""
+"""Results of an index that lags behind the records may be incomplete, but they never show outdated text."""
 
 from property.rows import block, document, fact, session
 from server.in_process_server import house, stop_index
@@ -7,7 +7,7 @@ OLD, NEW = "the password is swordfish", "the password is not here any more"
 
 
 async def lent(person, *texts):
-    """Push a document with one block per text, borrowed by s1."""
+    """Push a document that s1 borrows, with one block per text."""
     await person.push("sessions", session("s1"))
     row = document(person.id, "d", activeSessions=["s1"], chunkCount=len(texts))
     assert await person.push("documents", row) == []
@@ -21,7 +21,7 @@ async def edit(person, row, **changes):
     assert await person.push("vectorEmbeddings", {**row, "chunks": [chunk]}, assumed=row) == []
 
 
-async def test_stale_index_does_not_show_edited_text(tmp_path):
+async def test_stale_document_index_does_not_show_edited_text(tmp_path):
     async with house(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         first, _ = await lent(ada, OLD, "a password is a secret")
@@ -34,7 +34,7 @@ async def test_stale_index_does_not_show_edited_text(tmp_path):
         assert not found["scope"]["complete"]
 
 
-async def test_page_and_section_come_from_the_records(tmp_path):
+async def test_page_and_section_of_passage_come_from_the_records(tmp_path):
     async with house(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         (row,) = await lent(ada, OLD)
@@ -46,7 +46,7 @@ async def test_page_and_section_come_from_the_records(tmp_path):
         assert result["filename"] == "d.txt"
 
 
-async def test_search_does_not_wait_for_unindexed_collections(tmp_path):
+async def test_search_does_not_wait_for_writes_to_unindexed_collections(tmp_path):
     async with house(tmp_path, search_wait_s=0) as h:
         ada = await h.person()
         await lent(ada, OLD)

@@ -1,6 +1,6 @@
-"""The cascade of each delete, case by case: the table of section 6 of the design.
+"""The cascade of each kind of delete.
 
-The cases are shared with the app (tests/conformance/cascade.json), which must do the same on a device.
+The cases are in tests/conformance/cascade.json. The app has the same test, because devices cascade in the same way.
 """
 
 import json
@@ -24,7 +24,7 @@ ROUTES = {
 
 
 async def make_world(ada):
-    """Create two rows of each relevant kind: one that depends on the deleted row, and one that does not."""
+    """Create two rows of each kind in the case: one that depends on the row to delete, and one that does not."""
     world = {}
     for collection, rows in SHARED["world"].items():
         usual = make.one_of_each(ada.id)[collection]
@@ -44,7 +44,7 @@ async def remove(ada, action, world):
 
 
 def expected(action, key, row):
-    """Return the expected state of a surviving row. A null in the case removes the field."""
+    """Return the expected content of a row that stays. A null in the case stands for a removed field."""
     return without_nulls({**row, **CASES[action]["changed"].get(key, {})})
 
 
@@ -53,7 +53,7 @@ def without_nulls(row):
 
 
 @pytest.mark.parametrize("action", CASES)
-def test_cascade_deletes_and_keeps_rows(tmp_path, action):
+def test_cascade_deletes_and_keeps_rows_as_specified(tmp_path, action):
     async def scenario(ada):
         world = await make_world(ada)
         before = await seqs(ada)
@@ -63,21 +63,21 @@ def test_cascade_deletes_and_keeps_rows(tmp_path, action):
             collection, row_id = key.split("/")
             now = next(r for r in (await page(ada, collection))["documents"] if r["id"] == row_id)
             if key in CASES[action]["dead"]:
-                assert now["_deleted"] is True, f"{key} lives"
+                assert now["_deleted"] is True, f"{key} was not deleted"
                 assert content_of(row).isdisjoint(content_of(now)), f"{key} kept its content"
             else:
                 assert now == expected(action, key, row), key
             changed = key in CASES[action]["dead"] or expected(action, key, row) != row
             assert (after[key] > max(before.values())) == changed, (
-                f"{key}: others learn of it by the next pull"
+                f"{key}: the next pull must return exactly the changed rows"
             )
-        assert len(set(after.values())) == len(after), "each victim takes its own seq"
+        assert len(set(after.values())) == len(after), "each changed row must have its own seq"
 
     alone(tmp_path, scenario)
 
 
 def content_of(row):
-    """Return the texts that must not outlive the row. Parent ids and times may."""
+    """Return the row's texts that its tombstone must not contain. Ids of parents and times may stay."""
     names = (
         "filename",
         "title",
@@ -94,7 +94,7 @@ def content_of(row):
 
 
 @pytest.mark.parametrize("collection", ["documents", "sessions", "projects"])
-def test_pushed_delete_cascades_like_the_route(tmp_path, collection):
+def test_pushed_delete_cascades_like_the_delete_route(tmp_path, collection):
     action = {
         "documents": "delete a document",
         "sessions": "delete a session",
@@ -114,7 +114,7 @@ def test_pushed_delete_cascades_like_the_route(tmp_path, collection):
     alone(tmp_path, scenario)
 
 
-def test_dropped_reference_takes_seq_and_keeps_updated_at(tmp_path):
+def test_row_that_drops_a_reference_gets_new_seq_but_keeps_updated_at(tmp_path):
     async def scenario(ada):
         world = await make_world(ada)
         await remove(ada, "delete a session", world)
@@ -125,10 +125,8 @@ def test_dropped_reference_takes_seq_and_keeps_updated_at(tmp_path):
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["here", "unknown"])
-def test_row_with_many_dangling_references_is_written_once(tmp_path, known):
-    """A document may be borrowed by thousands of sessions, and one push may delete a thousand of those
-    sessions.
-    """
+def test_row_that_drops_many_references_is_written_once(tmp_path, known):
+    """One push may delete a thousand sessions that borrow the same document."""
 
     async def scenario(ada):
         gone = [f"gone{number}" for number in range(5)]
@@ -140,6 +138,6 @@ def test_row_with_many_dangling_references_is_written_once(tmp_path, known):
         healed = await page(ada, "documents")
         assert [row["activeSessions"] for row in healed["documents"]] == [["here"]]
         assert (await page(ada, "sessions"))["checkpoint"]["lwt"] == before + len(gone)
-        assert healed["checkpoint"]["lwt"] == before + len(gone) + 1, "each took one seq"
+        assert healed["checkpoint"]["lwt"] == before + len(gone) + 1, "each row must take exactly one seq"
 
     alone(tmp_path, scenario)

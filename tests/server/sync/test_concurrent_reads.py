@@ -1,4 +1,4 @@
-"""Reads during another commit: no row disappears between the commit and the update of memory."""
+"""Reads during a commit: a row stays readable between the commit to the file and the update of the memory."""
 
 import asyncio
 import os
@@ -16,8 +16,8 @@ EDITS = 150 if os.environ.get("SOAK") else 50
 
 
 @pytest.mark.parametrize("recent_bytes", [body_cache.CACHE_BYTES_MAX, 0])
-def test_row_under_edit_is_always_readable(tmp_path, monkeypatch, recent_bytes):
-    """The row is read from memory and from the file."""
+def test_row_is_readable_at_all_times_while_it_is_edited(tmp_path, monkeypatch, recent_bytes):
+    """The test reads the row from memory and, without a cache, from the file."""
     monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", recent_bytes)
 
     async def scenario():
@@ -49,9 +49,8 @@ def test_row_under_edit_is_always_readable(tmp_path, monkeypatch, recent_bytes):
     run(scenario)
 
 
-MANY = [
-    f"{number:06d}" + "x" * 80 for number in range(10_000)
-]  # the maximum number of sessions that may borrow a document
+# Ids of as many sessions as may borrow a document.
+MANY = [f"{number:06d}" + "x" * 80 for number in range(10_000)]
 READS = [
     ("GET", "/v1/documents", "", b""),
     ("GET", "/v1/documents/lookup", "name=lease", b""),
@@ -61,8 +60,8 @@ READS = [
 ]
 
 
-async def asked(h, person, method, path, query, body):
-    """Call the ASGI application without a client, whose own work would be measured too. Return the status."""
+async def call_app(h, person, method, path, query, body):
+    """Call the ASGI application and return the status. No client is used, because its work would be measured too."""
     status = 0
     answered = asyncio.Event()
     incoming = [{"type": "http.request", "body": body, "more_body": False}]
@@ -78,7 +77,7 @@ async def asked(h, person, method, path, query, body):
         status = message.get("status", status)
         if message["type"] == "http.response.body" and not message.get("more_body"):
             answered.set()
-        await asyncio.sleep(0)  # as with a full socket buffer
+        await asyncio.sleep(0)  # yield, as a server does whose socket buffer is full
 
     secret = person.client.headers["authorization"].encode()
     scope = {
@@ -100,7 +99,7 @@ async def asked(h, person, method, path, query, body):
 
 
 async def longest_turn(work):
-    """Return the most CPU seconds that the event loop spent without yielding, and the result of `work`."""
+    """Return two values: the most CPU seconds between two turns of the event loop, and the result of `work`."""
     longest = 0.0
 
     async def others():
@@ -116,10 +115,10 @@ async def longest_turn(work):
     return longest, result
 
 
-async def once_shorter(limit, ask):
-    """Return whether one of five rounds stays below the limit.
+async def is_ever_shorter(limit, ask):
+    """Return whether at least one of five rounds stays below the limit.
 
-    Garbage collection or a busy core may slow some rounds.
+    Garbage collection or other processes may slow down some rounds.
     """
     for _ in range(5):
         turn, status = await longest_turn(ask())
@@ -137,7 +136,7 @@ def test_long_rows_are_read_outside_the_event_loop(tmp_path):
                 row = document(ada.id, f"d{number}", filename="lease.txt", activeSessions=MANY)
                 assert await ada.push("documents", row) == []
                 assert await ada.push("vectorEmbeddings", block(row["id"])) == []
-            noise = random.Random(1)  # random text, which the export can hardly compress
+            noise = random.Random(1)  # random text takes the export the longest, because it hardly compresses
             facts = [fact(f"f{n}", value=noise.randbytes(1000).hex()) for n in range(500)]
             assert await ada.push("facts", *facts) == []
             await h.settle(ada)
@@ -147,6 +146,6 @@ def test_long_rows_are_read_outside_the_event_loop(tmp_path):
                 msgspec.json.encode(msgspec.json.decode(body))
             in_one_go = time.thread_time() - began
             for read in READS:
-                assert await once_shorter(in_one_go / 3, lambda read=read: asked(h, ada, *read)), read
+                assert await is_ever_shorter(in_one_go / 3, lambda read=read: call_app(h, ada, *read)), read
 
     run(scenario)

@@ -1,11 +1,11 @@
-"""References to deleted rows are dropped from every accepted row, however it arrives."""
+"""The server drops references to deleted rows from every row that it accepts, by whatever way the row arrives."""
 
 from property.rows import dead, document, entity, fact, memory, project, session
 from property.sync_wire import alone, send, seqs, stored
 from vademecum.model.schema.derived_ids import entity_id
 
 
-def test_dangling_references_are_dropped_and_row_returned(tmp_path):
+def test_pushed_row_with_dangling_references_is_returned_without_them(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (dead(session("gone")), None), (session("here"), None))
         row = document(ada.id, "d", activeSessions=["gone", "here", "unknown"], originSessionId="gone")
@@ -30,7 +30,9 @@ def test_every_kind_of_dangling_reference_is_dropped(tmp_path):
         ]:
             assert await send(ada, collection, (sent, None)) == [healed]
             assert await stored(ada, collection, sent["id"]) == healed
-            assert await send(ada, collection, (sent, None)) == [healed], "a repeat heals to the same"
+            assert await send(ada, collection, (sent, None)) == [healed], (
+                "a repeated push must return the same row"
+            )
 
     alone(tmp_path, scenario)
 
@@ -51,10 +53,10 @@ def test_edit_and_merge_drop_dangling_references(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_dropped_reference_is_not_a_change_in_merges(tmp_path):
-    """An offline device moves a session and a fact to new parents and deletes the old parents.
+def test_reference_dropped_by_server_does_not_conflict_with_new_reference(tmp_path):
+    """A device that was offline has moved a session and a fact to new parents and deleted the old parents.
 
-    The deletes are pushed first.
+    It pushes the deletes first, so the server drops the references before the moves arrive.
     """
 
     async def scenario(ada):
@@ -73,7 +75,7 @@ def test_dropped_reference_is_not_a_change_in_merges(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_edit_of_older_version_keeps_references_dropped(tmp_path):
+def test_edit_based_on_older_row_does_not_bring_back_dropped_reference(tmp_path):
     async def scenario(ada):
         talk = session("s", projectId="p")
         await send(ada, "projects", (project("p"), None), (project("q"), None))
@@ -86,12 +88,12 @@ def test_edit_of_older_version_keeps_references_dropped(tmp_path):
         assert await send(ada, "sessions", (edited, talk)) and await seqs(ada, "sessions") == before
         there = session("s", title="edited", projectId="q")
         assert await send(ada, "sessions", (there, session("s", title="edited"))) == []
-        assert await send(ada, "sessions", (edited, talk)) == [there], "another device's move stays"
+        assert await send(ada, "sessions", (edited, talk)) == [there], "the move by another device must stay"
 
     alone(tmp_path, scenario)
 
 
-def test_admitted_row_drops_dangling_references(tmp_path):
+def test_admitted_waiting_row_drops_dangling_references(tmp_path):
     async def scenario(ada):
         await send(ada, "memories", (memory("m", projectId="p", sessionIds=["s", "t"]), None))
         await send(ada, "sessions", (dead(session("s")), None))
@@ -101,7 +103,7 @@ def test_admitted_row_drops_dangling_references(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_offline_row_follows_its_merged_project(tmp_path):
+def test_offline_row_of_merged_project_moves_to_the_final_project(tmp_path):
     async def scenario(ada):
         known = session("known", projectId="flat")
         await send(ada, "projects", *((project(name), None) for name in ("flat", "house", "town")))
@@ -121,14 +123,16 @@ def test_offline_row_follows_its_merged_project(tmp_path):
         (answer,) = await send(ada, "sessions", (renamed, known))
         assert (answer["title"], answer["projectId"]) == ("Renamed", "town")
         await send(ada, "sessions", (session("known", title="Left"), known))
-        assert "projectId" not in await stored(ada, "sessions", "known"), "to leave it is a change of its own"
+        assert "projectId" not in await stored(ada, "sessions", "known"), (
+            "a device must be able to move its session to the pool"
+        )
         await send(ada, "projects", (dead(project("town")), None))
         assert await send(ada, "sessions", (session("late", projectId="flat"), None)) == [session("late")]
 
     alone(tmp_path, scenario)
 
 
-def test_entity_of_merged_project_joins_its_namesake(tmp_path):
+def test_offline_entity_of_merged_project_is_merged_into_its_namesake(tmp_path):
     async def scenario(ada):
         def known_as(row_id, project_id, name, notes):
             return entity(row_id, project_id, name=name, type="person", notes=notes)
@@ -157,14 +161,16 @@ def test_entity_of_merged_project_joins_its_namesake(tmp_path):
                 ("late", True),
             ]
         ann, eve = await stored(ada, "entities", here("Ann")), await stored(ada, "entities", here("Eve"))
-        assert ann["notes"].split("\n") == ["has a boat", "eats no nuts, nor eggs"], "a line was edited"
+        assert ann["notes"].split("\n") == ["has a boat", "eats no nuts, nor eggs"], (
+            "the edited line must replace the old line"
+        )
         assert (eve["notes"], eve["projectId"]) == ("plays chess", "house")
-        assert set(await ada.live("entities")) == {ann["id"], eve["id"]}, "what was deleted there stays so"
+        assert set(await ada.live("entities")) == {ann["id"], eve["id"]}, "deleted entities must stay deleted"
 
     alone(tmp_path, scenario)
 
 
-def test_revived_project_is_separate_after_a_merge(tmp_path):
+def test_project_revived_after_its_merge_is_a_separate_project(tmp_path):
     async def scenario(ada):
         await send(ada, "projects", (project("flat"), None), (project("house"), None))
         answer = await ada.call("POST", "/v1/projects/flat/merge", json={"into": "house"})

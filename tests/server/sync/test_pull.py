@@ -38,9 +38,9 @@ def test_seq_is_shared_by_all_collections(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_only_the_last_page_is_short(tmp_path):
+def test_only_the_last_pull_page_is_shorter_than_the_limit(tmp_path):
     async def scenario(ada):
-        for number in range(10):  # rows of other collections in between: the filter applies before the limit
+        for number in range(10):  # rows of another collection in between must not make a page shorter
             await send(ada, "facts", (fact(f"f{number}"), None))
             await send(ada, "projects", (project(f"p{number}"), None))
         checkpoint, lengths, ids = {"lwt": 0, "id": ""}, [], []
@@ -56,7 +56,7 @@ def test_only_the_last_page_is_short(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_empty_page_echoes_checkpoint_and_epoch(tmp_path):
+def test_empty_pull_page_echoes_checkpoint_and_epoch(tmp_path):
     async def scenario(ada):
         await send(ada, "projects", (project("p"), None))
         got = await page(ada, "facts", 1)
@@ -84,7 +84,7 @@ def test_epoch_and_checkpoint_survive_a_restart(tmp_path):
     run(scenario)
 
 
-def test_page_has_forgotten_at_after_a_forget(tmp_path):
+def test_pull_page_has_forgotten_at_after_a_forget(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("a"), None))
         assert "forgottenAt" not in await page(ada, "facts")

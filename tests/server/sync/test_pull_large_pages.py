@@ -32,7 +32,7 @@ async def rest(pieces, begun=b""):
     return json.loads(begun + b"".join([piece async for piece in pieces]))
 
 
-def test_large_page_is_streamed_in_pieces(tmp_path):
+def test_large_pull_page_is_streamed_in_pieces(tmp_path):
     async def scenario(h, ada, made):
         pieces = [piece async for piece in await pieces_of(h, ada)]
         assert max(map(len, pieces)) < 2 * 2**20 and len(pieces) > 4
@@ -48,7 +48,7 @@ def test_large_page_is_streamed_in_pieces(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_store_is_released_between_pieces_of_a_page(tmp_path):
+def test_account_is_not_held_open_between_pieces_of_a_page(tmp_path):
     async def scenario(h, ada, made):
         pieces = await pieces_of(h, ada)
         begun = await anext(pieces) + await anext(pieces)
@@ -64,7 +64,7 @@ def test_store_is_released_between_pieces_of_a_page(tmp_path):
     in_a_house(tmp_path, scenario)
 
 
-def test_restore_between_pieces_aborts_the_page(tmp_path):
+def test_restore_between_pieces_aborts_the_pull_page(tmp_path):
     async def scenario(h, ada, made):
         pieces = await pieces_of(h, ada)
         await anext(pieces), await anext(pieces)

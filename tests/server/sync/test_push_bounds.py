@@ -17,7 +17,7 @@ from vademecum.services.sync.push_decoding import ROWS_MAX
 
 @pytest.fixture
 def three_free(monkeypatch):
-    """Make three tombstones free of charge."""
+    """Set the number of tombstones that are not charged to three."""
     monkeypatch.setattr("vademecum.model.sync.quotas.TOMBSTONES_FREE", 3)
 
 
@@ -30,12 +30,12 @@ async def usage(person):
 
 
 async def tombstones(h, person):
-    """Return the counted and the actual number of tombstones."""
+    """Return two numbers of tombstones: the stored count, and the count of tombstones in the row index."""
     async with h.services.users.open(person.id) as store:
         return store.row_index.totals.tombstones, sum(head.deleted for head in store.row_index.rows.values())
 
 
-def test_push_of_too_many_rows_is_refused(tmp_path):
+def test_push_of_too_many_rows_is_rejected(tmp_path):
     async def scenario(ada):
         rows = [fact(f"f{number}") for number in range(ROWS_MAX + 1)]
         batch = [{"newDocumentState": row} for row in rows]
@@ -53,7 +53,7 @@ def test_push_of_too_many_rows_is_refused(tmp_path):
 
 @pytest.mark.parametrize("how", ["gzip", "br", "GZIP, identity"])
 @pytest.mark.parametrize("path", ["/v1/sync/facts/0/push", "/v1/search", "/v1/documents"])
-def test_compressed_body_is_refused(tmp_path, path, how):
+def test_push_with_compressed_body_is_rejected(tmp_path, path, how):
     async def scenario(ada):
         packed = gzip.compress(json.dumps([{"newDocumentState": fact("f1")}]).encode())
         answer = await ada.call("POST", path, content=packed, headers={"Content-Encoding": how})
@@ -64,7 +64,7 @@ def test_compressed_body_is_refused(tmp_path, path, how):
     alone(tmp_path, scenario)
 
 
-def test_identity_encoding_is_accepted(tmp_path):
+def test_push_with_identity_encoding_is_accepted(tmp_path):
     async def scenario(ada):
         body = json.dumps([{"newDocumentState": fact("f1")}])
         path = "/v1/sync/facts/0/push"
@@ -74,7 +74,7 @@ def test_identity_encoding_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_rows_are_counted_before_decoding(tmp_path):
+def test_pushed_rows_are_counted_before_they_are_decoded(tmp_path):
     async def scenario(ada):
         body = json.dumps([{"newDocumentState": "no row"}] * (ROWS_MAX + 1))
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body.encode())
@@ -84,7 +84,7 @@ def test_rows_are_counted_before_decoding(tmp_path):
 
 
 @pytest.mark.usefixtures("three_free")
-def test_excess_deletes_of_unknown_rows_store_nothing(tmp_path):
+def test_deletes_of_unknown_rows_beyond_the_bound_store_no_tombstones(tmp_path):
     async def scenario(ada):
         assert await send(ada, "facts", *unknown("a", "b")) == []
         assert await send(ada, "facts", *unknown("c", "d")) == []
@@ -92,7 +92,9 @@ def test_excess_deletes_of_unknown_rows_store_nothing(tmp_path):
         assert {row["id"] for row in before["documents"]} == {"a", "b", "c"}
         assert await send(ada, "facts", *unknown("e", "f", "a")) == []
         assert await page(ada, "facts") == before and await usage(ada) == 0
-        assert await send(ada, "facts", (fact("d"), None)) == [], "it is taken for a new one"
+        assert await send(ada, "facts", (fact("d"), None)) == [], (
+            "a row without a tombstone must be accepted as new"
+        )
         assert (await send(ada, "facts", (fact("a"), None)))[0]["_deleted"] is True
 
     alone(tmp_path, scenario)
@@ -105,13 +107,15 @@ def test_delete_of_known_row_is_always_stored(tmp_path):
         await send(ada, "facts", *unknown("a", "b", "c"), (row, None))
         assert await send(ada, "facts", (dead(row), row)) == []
         assert (await stored(ada, "facts", "f"))["_deleted"] is True
-        assert (await send(ada, "facts", (row, None)))[0]["_deleted"] is True, "it does not come back"
+        assert (await send(ada, "facts", (row, None)))[0]["_deleted"] is True, (
+            "the deleted row must not be revived"
+        )
 
     alone(tmp_path, scenario)
 
 
 @pytest.mark.usefixtures("three_free")
-def test_endless_writes_and_deletes_fill_the_account(tmp_path):
+def test_repeated_creation_and_deletion_of_rows_fills_the_account(tmp_path):
     async def scenario(ada):
         for number in itertools.count():
             row = fact(f"f{number}")
@@ -150,7 +154,8 @@ def test_tombstone_count_survives_failures_and_restarts(tmp_path):
                 raise ValueError("halfway")
 
             async with h.services.users.open(ada.id) as store:
-                works = store.write(fails), store.write(lambda tx: tx.totals.tombstones)  # in one commit
+                # Both run in one commit.
+                works = store.write(fails), store.write(lambda tx: tx.totals.tombstones)
                 failed, counted = await asyncio.gather(*works, return_exceptions=True)
             assert isinstance(failed, ValueError) and counted == 3
             assert await tombstones(h, ada) == (3, 3)
@@ -185,15 +190,17 @@ def test_document_with_most_sessions_cannot_be_borrowed(tmp_path):
         problem = refused(await ada.call("PUT", "/v1/documents/d/sessions/more"), 409, "CONFLICT")
         assert "as many sessions as it can be" in problem["detail"]
         assert await stored(ada, "documents", "d") == full
-        assert (await ada.call("PUT", "/v1/documents/d/sessions/s1")).status_code == 200, "it has it already"
+        assert (await ada.call("PUT", "/v1/documents/d/sessions/s1")).status_code == 200, (
+            "repeating an existing borrow must succeed"
+        )
         await ada.call("DELETE", "/v1/documents/d/sessions/s1")
         assert (await ada.call("PUT", "/v1/documents/d/sessions/more")).status_code == 200
 
     alone(tmp_path, scenario)
 
 
-def test_references_beyond_the_free_ones_are_charged(tmp_path, monkeypatch):
-    """Each reference takes memory: ten thousand in a row of 70 kB took more than five megabytes."""
+def test_references_beyond_the_free_number_are_charged(tmp_path, monkeypatch):
+    """References are charged for their memory: ten thousand in a row of 70 kB took more than five megabytes."""
     monkeypatch.setattr("vademecum.model.sync.quotas.REFERENCES_FREE", 5)
 
     def told(row_id, sessions):

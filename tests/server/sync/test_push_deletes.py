@@ -8,7 +8,7 @@ from property.rows import NEW, day, dead, fact, marked, one_of_each, session
 from property.sync_wire import COLLECTIONS, alone, codes, forget, page, send, seqs, stored
 
 
-def test_delete_stores_blank_tombstone_and_returns_nothing(tmp_path):
+def test_delete_stores_blank_tombstone_and_returns_no_row(tmp_path):
     async def scenario(ada):
         row = session("s", title="secret", externalId="x-1", createdAt=day(1), updatedAt=day(2))
         assert await send(ada, "sessions", (row, None)) == []
@@ -20,7 +20,7 @@ def test_delete_stores_blank_tombstone_and_returns_nothing(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_content_of_a_delete_is_dropped(tmp_path):
+def test_content_of_a_pushed_delete_is_dropped(tmp_path):
     async def scenario(ada):
         assert await send(ada, "facts", (dead(fact("f", value="secret")), None)) == []
         assert "secret" not in json.dumps((await page(ada, "facts"))["documents"])
@@ -50,7 +50,7 @@ def test_delete_of_unknown_row_is_stored(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_delete_of_tombstone_is_accepted(tmp_path):
+def test_delete_of_deleted_row_is_accepted(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("s"), None))
         for assumed in (session("s"), None):
@@ -61,7 +61,7 @@ def test_delete_of_tombstone_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_delete_may_violate_the_schema(tmp_path):
+def test_pushed_delete_may_violate_the_schema(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         assert await send(ada, "facts", ({"id": "f", "_deleted": True}, None)) == []
@@ -71,7 +71,7 @@ def test_delete_may_violate_the_schema(tmp_path):
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)
-def test_tombstone_matches_its_schema(tmp_path, collection):
+def test_pulled_tombstone_matches_its_schema_and_can_be_pushed_back(tmp_path, collection):
     """A pulled tombstone can be pushed back unchanged."""
 
     async def scenario(ada):
@@ -88,7 +88,7 @@ def test_tombstone_matches_its_schema(tmp_path, collection):
     alone(tmp_path, scenario)
 
 
-def test_deletes_of_a_batch_are_applied_first(tmp_path):
+def test_deletes_of_a_batch_are_applied_before_its_rows(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("old", externalId="x"), None))
         new = session("new", externalId="x")
@@ -98,7 +98,7 @@ def test_deletes_of_a_batch_are_applied_first(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_other_rows_of_a_batch_keep_their_order(tmp_path):
+def test_rows_of_a_batch_without_deletes_keep_their_order(tmp_path):
     async def scenario(ada):
         answered = await send(ada, "sessions", *((session(i, externalId="x"), None) for i in "cab"))
         assert [row["id"] for row in answered] == ["a", "b"] and codes(answered) == ["DUPLICATE"] * 2
@@ -109,7 +109,7 @@ def test_other_rows_of_a_batch_keep_their_order(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_edit_of_unassumed_tombstone_returns_the_tombstone(tmp_path):
+def test_edit_that_does_not_assume_the_tombstone_returns_the_tombstone(tmp_path):
     async def scenario(ada):
         first = fact("f", createdAt=day(1))
         await send(ada, "facts", (first, None))

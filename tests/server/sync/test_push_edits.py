@@ -1,4 +1,4 @@
-"""Push, rules 3 and 5: a repeat, or an edit of the stored row, is accepted."""
+"""Push, rules 3 and 5: the server accepts a row that it has stored already, and an edit of the stored row."""
 
 import json
 
@@ -8,7 +8,7 @@ from property.rows import NEW, day, dead, document, episode, fact, marked, sessi
 from property.sync_wire import alone, base, codes, forget, send, seqs, stored
 
 
-def test_repeated_push_takes_no_seq(tmp_path):
+def test_repeated_push_of_a_row_takes_no_seq(tmp_path):
     async def scenario(ada):
         first, second = fact("f"), fact("f", value="Grace")
         for pair in ((first, None), (second, first)):
@@ -20,7 +20,7 @@ def test_repeated_push_takes_no_seq(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_repeat_may_reorder_keys_or_respell_numbers(tmp_path):
+def test_repeated_row_may_reorder_keys_or_respell_numbers(tmp_path):
     async def scenario(ada):
         row = fact("f", confidence=1, value="é")
         await send(ada, "facts", (row, None))
@@ -34,7 +34,7 @@ def test_repeat_may_reorder_keys_or_respell_numbers(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_equal_row_is_returned_without_its_sync_error(tmp_path):
+def test_push_equal_to_stored_row_returns_it_without_sync_error(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         assert await send(ada, "facts", (marked(fact("f"), None), fact("f"))) == [fact("f")]
@@ -43,7 +43,7 @@ def test_equal_row_is_returned_without_its_sync_error(tmp_path):
 
 
 @pytest.mark.parametrize("which", ["no stored row", "current base", "stale base"])
-def test_unchanged_rejected_row_changes_nothing(tmp_path, which):
+def test_push_of_unchanged_rejected_row_stores_no_row(tmp_path, which):
     async def scenario(ada):
         refused = fact("f", value="refused")
         row_base = None
@@ -73,7 +73,7 @@ def test_edit_of_stored_row_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_assumed_row_may_respell_numbers(tmp_path):
+def test_assumed_state_may_respell_numbers(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f", confidence=1), None))
         assert await send(ada, "facts", (fact("f", value="x"), fact("f", confidence=1.0))) == []
@@ -81,7 +81,7 @@ def test_assumed_row_may_respell_numbers(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_assumed_tombstone_is_revived(tmp_path):
+def test_row_that_assumes_the_tombstone_revives_it(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         await send(ada, "facts", (dead(fact("f")), fact("f")))
@@ -93,7 +93,7 @@ def test_assumed_tombstone_is_revived(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_revival_from_before_a_forget_is_refused(tmp_path):
+def test_revival_of_row_from_before_a_forget_is_rejected(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None), (dead(fact("f")), fact("f")))
         tombstone = await stored(ada, "facts", "f")
@@ -109,7 +109,7 @@ def test_revival_from_before_a_forget_is_refused(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_edited_rejected_row_with_stored_base_is_accepted(tmp_path):
+def test_corrected_rejected_row_with_stored_base_is_accepted(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("other", externalId="x"), None), (session("s"), None))
         refused = session("s", externalId="x", title="mine")
@@ -122,7 +122,7 @@ def test_edited_rejected_row_with_stored_base_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_edited_rejected_row_without_stored_row_is_accepted(tmp_path):
+def test_corrected_rejected_row_is_accepted_if_no_row_is_stored(tmp_path):
     async def scenario(ada):
         (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
         assert await send(ada, "facts", (fact("f"), held)) == []
@@ -131,7 +131,7 @@ def test_edited_rejected_row_without_stored_row_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_accepted_row_loses_its_sync_error(tmp_path):
+def test_accepted_row_is_stored_without_its_sync_error(tmp_path):
     async def scenario(ada):
         (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
         edited = {**held, "confidence": 1}
@@ -141,7 +141,7 @@ def test_accepted_row_loses_its_sync_error(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_rejected_row_based_on_tombstone_revives_it(tmp_path):
+def test_corrected_row_that_was_based_on_a_tombstone_revives_it(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (dead(fact("f")), None))
         tombstone = await stored(ada, "facts", "f")

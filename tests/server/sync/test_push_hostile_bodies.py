@@ -1,4 +1,4 @@
-"""Bodies that no honest client sends get a clear 4xx or rejections per row, never a 500."""
+"""Malformed and hostile push bodies get a 4xx with an explanation, or rejections of single rows, but never a 500."""
 
 import json
 
@@ -44,7 +44,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize("body", BAD_BODIES, ids=range(len(BAD_BODIES)))
-def test_malformed_body_changes_nothing(tmp_path, body):
+def test_malformed_push_body_stores_no_rows(tmp_path, body):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -55,7 +55,7 @@ def test_malformed_body_changes_nothing(tmp_path, body):
     run(scenario)
 
 
-def test_bad_rows_are_rejected_alone(tmp_path):
+def test_invalid_rows_are_rejected_and_valid_rows_of_push_stored(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -71,7 +71,7 @@ def test_bad_rows_are_rejected_alone(tmp_path):
 
 
 @pytest.mark.parametrize("text", [r"\ud800", r"\udfff\ud800", r"\u0000", "\\u2028", "𝔘", r"\"]}"])
-def test_odd_characters_round_trip_or_are_rejected(tmp_path, text):
+def test_unusual_characters_round_trip_or_are_rejected(tmp_path, text):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -87,7 +87,7 @@ def test_odd_characters_round_trip_or_are_rejected(tmp_path, text):
     run(scenario)
 
 
-def test_numbers_keep_their_spelling(tmp_path):
+def test_numbers_of_pushed_rows_keep_their_spelling(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -104,7 +104,7 @@ def test_numbers_keep_their_spelling(tmp_path):
     run(scenario)
 
 
-def test_oversized_body_is_a_problem_response(tmp_path):
+def test_oversized_push_body_gets_a_problem_response(tmp_path):
     async def scenario():
         async with house(tmp_path, body_max=10_000) as h:
             ada = await h.person()
@@ -124,7 +124,7 @@ BAD = {
 
 @pytest.mark.parametrize("wrong", BAD.values(), ids=BAD)
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_invalid_json_row_is_rejected_alone(tmp_path, wrong, at):
+def test_row_with_invalid_json_is_rejected_and_other_rows_are_stored(tmp_path, wrong, at):
     tricky = 'a "quoted" [bracket} NaN, \\" and Infinity'
 
     async def scenario():
@@ -132,7 +132,7 @@ def test_invalid_json_row_is_rejected_alone(tmp_path, wrong, at):
             ada = await h.person()
             rows = [json.dumps({"newDocumentState": fact(f"f{n}", value=tricky)}).encode() for n in range(3)]
             rows[at] = rows[at].replace(b'"confidence": 1', wrong)
-            assert wrong in rows[at], "the test changes nothing"
+            assert wrong in rows[at], "the test did not change the row"
             answer = await ada.call("POST", PUSH_FACTS, content=b" [" + b" ,\n".join(rows) + b"]\n")
             assert answer.status_code == 200, answer.text
             [refused_row] = answer.json()
@@ -144,7 +144,7 @@ def test_invalid_json_row_is_rejected_alone(tmp_path, wrong, at):
     run(scenario)
 
 
-def test_invalid_json_delete_is_accepted(tmp_path):
+def test_delete_with_invalid_json_is_accepted(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -161,7 +161,7 @@ def test_invalid_json_delete_is_accepted(tmp_path):
     "body", [b"[NaN]", b"NaN", b'[{"newDocumentState": NaN}]', b'[{"newDocumentState": {"id": NaN}}]', b"[{}, ",
              b'[{"newDocumentState": {"id": "a"}} {"newDocumentState": {"id": "b"}}]', b'{"a": NaN}', b"[{]}", b"]["],
 )  # fmt: skip
-def test_inseparable_batch_is_refused(tmp_path, body):
+def test_batch_that_cannot_be_split_into_rows_is_rejected(tmp_path, body):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()

@@ -1,4 +1,4 @@
-"""Push, rule 6: when two devices edit the same row, a merge keeps the borrows of both."""
+"""Push, rule 6: if two devices edit the same row, the server merges both edits."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def merged(ada, collection, old, theirs, mine):
     return row
 
 
-def test_push_without_assumed_state_returns_stored_row(tmp_path):
+def test_edit_without_assumed_state_returns_the_stored_row(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         before = await seqs(ada)
@@ -29,7 +29,7 @@ def test_push_without_assumed_state_returns_stored_row(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_rejected_row_with_stale_base_is_merged(tmp_path):
+def test_corrected_rejected_row_with_stale_base_is_merged(tmp_path):
     async def scenario(ada):
         first, newer = session("s"), session("s", title="newer")
         await send(ada, "sessions", (session("o", externalId="x"), None), (first, None))
@@ -44,7 +44,7 @@ def test_rejected_row_with_stale_base_is_merged(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_rejected_row_without_base_is_stale(tmp_path):
+def test_corrected_rejected_row_without_base_does_not_overwrite_stored_row(tmp_path):
     async def scenario(ada):
         (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
         there = fact("f", value="elsewhere", key="user.age")
@@ -55,7 +55,7 @@ def test_rejected_row_without_base_is_stale(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_fields_changed_on_one_side_win(tmp_path):
+def test_merge_takes_fields_changed_on_one_side(tmp_path):
     async def scenario(ada):
         old = session("s", title="old")
         row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "mode": "authoritative"})
@@ -64,7 +64,7 @@ def test_fields_changed_on_one_side_win(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_field_changed_on_both_sides_keeps_stored_value(tmp_path):
+def test_merge_keeps_stored_value_of_field_changed_on_both_sides(tmp_path):
     async def scenario(ada):
         old = session("s", title="old")
         row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "title": "mine"})
@@ -73,7 +73,7 @@ def test_field_changed_on_both_sides_keeps_stored_value(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_added_and_removed_fields_are_changes(tmp_path):
+def test_merge_counts_added_and_removed_fields_as_changes(tmp_path):
     async def scenario(ada):
         old = session("s", externalId="x")
         theirs, mine = session("s"), session("s", externalId="x", projectId="p")
@@ -82,7 +82,7 @@ def test_added_and_removed_fields_are_changes(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_same_change_on_both_sides_is_accepted(tmp_path):
+def test_same_change_by_two_devices_is_accepted(tmp_path):
     async def scenario(ada):
         old = session("s")
         same = session("s", title="same")
@@ -92,7 +92,7 @@ def test_same_change_on_both_sides_is_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_later_time_wins(tmp_path):
+def test_merge_keeps_the_later_timestamp(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", updatedAt=day(1), lastAccessedAt=day(1))
         theirs = {**old, "updatedAt": day(5), "lastAccessedAt": day(2)}
@@ -103,7 +103,7 @@ def test_later_time_wins(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_set_merge_combines_additions_and_removals(tmp_path):
+def test_merge_of_sets_combines_additions_and_removals(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", activeSessions=["a", "b", "c"])
         theirs, mine = {**old, "activeSessions": ["b", "c", "t"]}, {**old, "activeSessions": ["m", "a", "b"]}
@@ -127,19 +127,19 @@ def test_set_merge_combines_additions_and_removals(tmp_path):
     ],
     ids=["deltas", "also with the same borrow", "one side only", "never below zero"],
 )
-def test_counts_add_both_deltas(tmp_path, old, theirs, mine, wanted):
+def test_merge_of_counts_adds_both_increments(tmp_path, old, theirs, mine, wanted):
     async def scenario(ada):
         def row(count, sessions, **more):
             return document(ada.id, "d", accessCount=count, activeSessions=list(sessions), **more)
 
-        # A different filename keeps `mine` from being equal to the stored row.
+        # With another file name, `mine` differs from the stored row in every case, so it is merged.
         stored_row = await merged(ada, "documents", row(*old), row(*theirs), row(*mine, filename="mine.txt"))
         assert stored_row["accessCount"] == wanted
 
     alone(tmp_path, scenario)
 
 
-def test_repeated_merge_counts_once(tmp_path):
+def test_repeated_merge_adds_counts_only_once(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d")
         theirs, mine = {**old, "activeSessions": ["t"]}, {**old, "activeSessions": ["m"]}
@@ -152,7 +152,7 @@ def test_repeated_merge_counts_once(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_fact_group_merges_as_one(tmp_path):
+def test_fields_of_fact_value_are_merged_as_one_group(tmp_path):
     async def scenario(ada):
         old = fact("f", value="Ada", confirmed=False, confidence=0.5)
         theirs = {**old, "value": "Grace", "confidence": 0.9}
@@ -162,7 +162,7 @@ def test_fact_group_merges_as_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_answer_group_merges_as_one(tmp_path):
+def test_fields_of_answer_are_merged_as_one_group(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("s"), None))
         old = episode("e", "s", aiResponse="", status="streaming")
@@ -174,7 +174,7 @@ def test_answer_group_merges_as_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_document_group_merges_as_one(tmp_path):
+def test_fields_of_document_file_and_status_are_merged_as_one_group(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", status="pending")
         theirs = {**old, "status": "ready", "statusDetail": "words only"}
@@ -191,7 +191,7 @@ def test_document_group_merges_as_one(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_group_changed_on_one_side_wins(tmp_path):
+def test_merge_takes_field_group_changed_on_one_side(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", status="failed", statusDetail="why", pageCount=2)
         mine = {**document(ada.id, "d", contentHash="1" * 64, size=20), "status": "ready"}
@@ -201,7 +201,7 @@ def test_group_changed_on_one_side_wins(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_blocks_never_merge(tmp_path):
+def test_blocks_are_never_merged(tmp_path):
     async def scenario(ada):
         await send(ada, "documents", (document(ada.id, "d"), None))
         old = block("d", model="a")
@@ -212,7 +212,7 @@ def test_blocks_never_merge(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_merge_takes_one_seq_and_is_pulled(tmp_path):
+def test_merged_row_takes_one_seq_and_is_pulled_by_devices(tmp_path):
     async def scenario(ada):
         old = session("s")
         await send(ada, "sessions", (old, None))
@@ -225,9 +225,9 @@ def test_merge_takes_one_seq_and_is_pulled(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_merge_violating_a_unique_value_is_rejected(tmp_path):
-    """The rejected row is returned in its merged form, so the device's next edit does not undo the other
-    device's change.
+def test_merge_that_would_duplicate_a_unique_value_is_rejected(tmp_path):
+    """The server returns the rejected row in its merged form. So the device's next edit does not undo the change of
+    the other device.
     """
 
     async def scenario(ada):
@@ -248,7 +248,7 @@ def test_merge_violating_a_unique_value_is_rejected(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_merge_violating_the_schema_is_rejected(tmp_path):
+def test_merge_that_would_violate_the_schema_is_rejected(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d")
         theirs, mine = ({**old, "activeSessions": [f"{side}{n}" for n in range(6000)]} for side in "tm")

@@ -1,6 +1,4 @@
-"""Push, rule 7: a new row is accepted, rejected as forgotten, deleted with its parent, or waits for its
-parent.
-"""
+"""Push, rule 7: a new row is accepted, rejected as forgotten, deleted with its parent, or waits for its parent."""
 
 import pytest
 
@@ -33,15 +31,13 @@ def parent_row(ada, collection, row_id="x"):
 
 
 async def put_grandparents(ada, collection):
-    """Push the other rows that parent and child need: a project for entities, and the other end of a
-    relationship.
-    """
+    """For a test with entities, push the project of the parent and the other entity of its relationship."""
     if collection == "entities":
         await send(ada, "projects", (make.project("pp"), None))
         await send(ada, "entities", (make.entity("y", "pp"), None))
 
 
-def test_new_row_with_assumed_state_is_accepted(tmp_path):
+def test_unknown_row_with_assumed_state_is_accepted(tmp_path):
     async def scenario(ada):
         assert await send(ada, "facts", (make.fact("f", value="new"), make.fact("f"))) == []
         assert await stored(ada, "facts", "f") == make.fact("f", value="new")
@@ -67,7 +63,7 @@ def test_row_from_before_a_forget_is_rejected(tmp_path):
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_row_of_deleted_parent_returns_a_tombstone(tmp_path, parents, children, child):
+def test_push_of_row_with_deleted_parent_returns_a_tombstone(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         await send(ada, parents, (dead(parent_row(ada, parents)), None))
@@ -86,7 +82,7 @@ def test_row_of_deleted_parent_returns_a_tombstone(tmp_path, parents, children, 
 
 
 @pytest.mark.parametrize(("parents", "children", "child"), CHILDREN)
-def test_row_waits_for_its_parent(tmp_path, parents, children, child):
+def test_row_without_its_parent_waits_until_the_parent_is_pushed(tmp_path, parents, children, child):
     async def scenario(ada):
         await put_grandparents(ada, parents)
         before = await seqs(ada)
@@ -152,7 +148,7 @@ def test_edits_of_waiting_row_are_merged(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_waiting_rows_count_toward_storage(tmp_path):
+def test_waiting_rows_are_charged_until_their_parent_is_deleted(tmp_path):
     async def scenario(ada):
         text = "x" * 3000
         assert await send(ada, "episodes", (make.episode("a", "s", userMessage=text), None)) == []
@@ -175,7 +171,7 @@ def test_forget_erases_waiting_rows(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_waiting_row_is_not_searched(tmp_path):
+def test_waiting_row_is_not_found_by_search(tmp_path):
     async def scenario(ada):
         await send(
             ada, "vectorEmbeddings", (make.block("d", text="a zebra crossed", embedding=None, dims=0), None)

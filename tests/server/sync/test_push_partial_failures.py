@@ -1,4 +1,4 @@
-"""Partial failures: acknowledged writes stay, no request waits forever, and the next request works."""
+"""Partial failures of a push: acknowledged writes stay, no request waits forever, and the next request succeeds."""
 
 import asyncio
 import shutil
@@ -42,7 +42,7 @@ def test_malformed_assumed_state_affects_only_its_row(tmp_path, wrong):
     alone(tmp_path, scenario)
 
 
-def test_failed_ledger_write_keeps_the_commit(tmp_path, monkeypatch):
+def test_delete_stays_committed_if_ledger_write_fails(tmp_path, monkeypatch):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
 
@@ -74,7 +74,7 @@ def test_push_succeeds_if_its_jobs_cannot_be_saved(tmp_path):
     run(scenario)
 
 
-def test_cancelled_open_does_not_lock_the_file(tmp_path, monkeypatch):
+def test_cancelled_opening_of_a_file_does_not_lock_it(tmp_path, monkeypatch):
     opening = DatabaseFactory.open
 
     def slow(self, path, known):

@@ -12,7 +12,7 @@ from server.in_process_server import house, run
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-def test_invalid_row_is_rejected_as_sent(tmp_path):
+def test_invalid_row_is_returned_as_sent_with_an_error(tmp_path):
     async def scenario(ada):
         bad = fact("bad", confidence=2)
         answered = await send(ada, "facts", (fact("a"), None), (bad, None), (fact("b"), None))
@@ -25,7 +25,7 @@ def test_invalid_row_is_rejected_as_sent(tmp_path):
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 5000], ids=["1e400", "-1e400", "5000 digits"])
-def test_row_with_infinite_number_is_rejected_alone(tmp_path, number):
+def test_row_with_infinite_number_is_rejected_and_other_rows_are_stored(tmp_path, number):
     """JavaScript parses 1e400 as Infinity and serializes Infinity as null."""
 
     async def scenario(ada):
@@ -46,7 +46,7 @@ def test_row_with_infinite_number_is_rejected_alone(tmp_path, number):
     alone(tmp_path, scenario)
 
 
-def test_rejection_names_the_known_base(tmp_path):
+def test_rejection_contains_the_assumed_state_if_it_is_stored(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
         answered = await send(ada, "facts", (fact("f", confidence=2), fact("f")))
@@ -57,8 +57,8 @@ def test_rejection_names_the_known_base(tmp_path):
 
 
 @pytest.mark.parametrize("assumes", [True, False], ids=["an older row", "nothing"])
-def test_rejection_names_no_unknown_base(tmp_path, assumes):
-    """Otherwise the next edit, based on that row, would undo another device's change."""
+def test_rejection_omits_an_assumed_state_that_is_not_stored(tmp_path, assumes):
+    """Otherwise the device's next edit would assume that state and undo the change of another device."""
 
     async def scenario(ada):
         old = document(ada.id, "d")
@@ -73,7 +73,7 @@ def test_rejection_names_no_unknown_base(tmp_path, assumes):
     alone(tmp_path, scenario)
 
 
-def test_documents_of_another_user_are_rejected(tmp_path):
+def test_pushed_document_that_names_another_user_is_rejected(tmp_path):
     async def scenario(ada):
         for user in ("somebody", ""):
             answered = await send(ada, "documents", (document(user, "d"), None))
@@ -83,7 +83,7 @@ def test_documents_of_another_user_are_rejected(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_users_cannot_reach_each_others_rows(tmp_path):
+def test_user_can_neither_read_nor_change_rows_of_another_user(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -124,11 +124,11 @@ def test_rejection_does_not_block_later_rows(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_only_valid_ids_are_accepted(tmp_path):
+def test_rows_with_invalid_ids_are_rejected(tmp_path):
     async def scenario(ada):
         good = ["a", "A-9._~z", "x" * 100, "constructors", "..."]
         assert await send(ada, "facts", *((fact(i), None) for i in good)) == []
-        # The last two ids are properties of every JavaScript object, so a client would lose such rows.
+        # Every JavaScript object has properties with the last two names, so a client would lose rows with such ids.
         for bad in ("", "x" * 101, "a b", "é", "a/b", "a\n", ".", "..", "constructor", "__proto__"):
             assert codes(await send(ada, "facts", (fact(bad), None))) == ["INVALID"]
         assert {r["createdAt"] for r in await ada.pull("facts")} == {OLD}
@@ -136,7 +136,7 @@ def test_only_valid_ids_are_accepted(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_unique_value_moves_within_one_push(tmp_path):
+def test_unique_value_can_move_between_rows_within_one_push(tmp_path):
     async def scenario(ada):
         first, second, third = (session("a", externalId=tag) for tag in "xyz")
         await send(ada, "sessions", (first, None))

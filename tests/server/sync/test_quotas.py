@@ -16,7 +16,7 @@ ROUNDS = 100 if os.environ.get("SOAK") else 10
 
 
 def small(**limits):
-    """Return settings in which every tier has these limits."""
+    """Return settings that give every tier these limits."""
     return {"tiers": {tier: Limits(**limits) for tier in default_tiers()}}
 
 
@@ -30,7 +30,7 @@ async def alive(ada):
     return [row for row in (await page(ada, "documents"))["documents"] if not row["_deleted"]]
 
 
-def test_concurrent_pushes_at_99_documents_admit_one(tmp_path):
+def test_only_one_of_concurrent_pushes_at_99_documents_is_accepted(tmp_path):
     async def scenario(ada):
         await fill(ada, 99)
         for number in range(ROUNDS):
@@ -62,7 +62,7 @@ def test_revival_at_100_documents_is_rejected(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_full_account_accepts_edits_deletes_and_swaps(tmp_path):
+def test_account_at_document_limit_accepts_edits_deletes_and_replacements(tmp_path):
     async def scenario(ada):
         rows = await fill(ada, 100)
         assert await send(ada, "documents", ({**rows[1], "filename": "renamed.txt"}, rows[1])) == []
@@ -73,7 +73,7 @@ def test_full_account_accepts_edits_deletes_and_swaps(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_batch_fills_the_limit_in_order(tmp_path):
+def test_batch_is_accepted_in_order_up_to_the_document_limit(tmp_path):
     async def scenario(ada):
         await fill(ada, 97)
         batch = [(document(ada.id, f"n{i}"), None) for i in range(5)]
@@ -82,7 +82,7 @@ def test_batch_fills_the_limit_in_order(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_storage_is_charged_and_freed_by_deletes(tmp_path):
+def test_pushed_rows_are_charged_and_deletes_free_storage(tmp_path):
     async def scenario(ada):
         first, second = (fact(i, value="x" * 60_000) for i in "ab")
         assert await send(ada, "facts", (first, None)) == []
@@ -103,8 +103,8 @@ def test_storage_is_charged_and_freed_by_deletes(tmp_path):
     alone(tmp_path, scenario, **small(storage_bytes=100_000))
 
 
-def test_account_over_its_limit_may_shrink(tmp_path):
-    """After a downgrade of the tier nothing is lost. Only growth is rejected."""
+def test_account_over_its_storage_limit_may_only_shrink(tmp_path):
+    """After a change to a lower tier, all rows stay, and the server rejects only writes that increase the size."""
 
     async def scenario():
         async with house(tmp_path, tiers=small(storage_bytes=10**6)["tiers"]) as h:
@@ -122,7 +122,7 @@ def test_account_over_its_limit_may_shrink(tmp_path):
     run(scenario)
 
 
-def test_too_large_row_or_file_is_rejected(tmp_path):
+def test_row_or_file_over_the_size_limit_is_rejected(tmp_path):
     async def scenario(ada):
         assert codes(await send(ada, "facts", (fact("f", value="x" * 30_000), None))) == ["TOO_LARGE"]
         large = document(ada.id, "d", size=5001)
@@ -132,7 +132,7 @@ def test_too_large_row_or_file_is_rejected(tmp_path):
     alone(tmp_path, scenario, **small(row_bytes=20_000, file_bytes=5000))
 
 
-def test_rejection_quotes_a_sanitized_short_name(tmp_path):
+def test_quota_rejection_quotes_a_short_sanitized_file_name(tmp_path):
     name = f"in\u202evoice\u2028{'x' * 200}fdp.exe"
 
     async def scenario(ada):
@@ -149,7 +149,7 @@ def test_rejection_quotes_a_sanitized_short_name(tmp_path):
 
 
 @pytest.mark.parametrize(("tier", "allowed"), [("FREE", False), ("JIVE", False), ("JIGGA", True)])
-def test_authoritative_mode_needs_jigga(tmp_path, tier, allowed):
+def test_authoritative_mode_requires_tier_jigga(tmp_path, tier, allowed):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person(tier)
@@ -162,7 +162,7 @@ def test_authoritative_mode_needs_jigga(tmp_path, tier, allowed):
     run(scenario)
 
 
-def test_waiting_rows_count_toward_the_storage_limit(tmp_path):
+def test_waiting_rows_can_fill_the_storage_limit(tmp_path):
     async def scenario(ada):
         waiting = [block("later", n, text="x" * 15_000) for n in range(10)]
         answered = await send(ada, "vectorEmbeddings", *((row, None) for row in waiting))
@@ -175,7 +175,7 @@ def test_waiting_rows_count_toward_the_storage_limit(tmp_path):
     alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
 
 
-def test_oversized_vector_is_charged(tmp_path):
+def test_vector_much_larger_than_its_text_is_charged(tmp_path):
     """Vectors are free up to four times the size of their text."""
 
     async def scenario(ada):
@@ -190,7 +190,7 @@ def test_oversized_vector_is_charged(tmp_path):
     alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
 
 
-def test_full_account_can_borrow(tmp_path):
+def test_full_account_can_still_borrow_documents(tmp_path):
     async def scenario(ada):
         row = document(ada.id, "d")
         assert await send(ada, "documents", (row, None)) == []

@@ -1,4 +1,4 @@
-"""Sync checks limits, epoch, schema version and body size before it reads rows, and answers with problems."""
+"""Sync routes check limits, epoch, schema version and body size before they read rows. Errors are problem responses."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from vademecum.model.schema.collections import COLLECTIONS, Registry
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "abc", "-1", "1.5", ""])
-def test_limit_out_of_bounds_is_refused(tmp_path, limit):
+def test_pull_limit_out_of_bounds_is_rejected(tmp_path, limit):
     async def scenario(ada):
         refused(await ada.call("GET", f"/v1/sync/facts/0/pull?limit={limit}"), 400, "BAD_REQUEST")
 
@@ -19,14 +19,14 @@ def test_limit_out_of_bounds_is_refused(tmp_path, limit):
 
 
 @pytest.mark.parametrize("limit", [1, 1000])
-def test_limit_at_its_bounds_is_accepted(tmp_path, limit):
+def test_pull_limit_at_its_bounds_is_accepted(tmp_path, limit):
     async def scenario(ada):
         assert (await ada.call("GET", f"/v1/sync/facts/0/pull?limit={limit}")).status_code == 200
 
     alone(tmp_path, scenario)
 
 
-def test_other_epoch_is_refused_for_pull_and_push(tmp_path):
+def test_pull_and_push_with_wrong_epoch_are_rejected(tmp_path):
     async def scenario(ada):
         body = [{"newDocumentState": fact("f")}]
         refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=1&id=other"), 409, "EPOCH")
@@ -40,7 +40,7 @@ def test_other_epoch_is_refused_for_pull_and_push(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["pull", "push", "pullStream"])
-def test_other_schema_versions_are_refused(tmp_path, verb):
+def test_requests_with_wrong_schema_version_are_rejected(tmp_path, verb):
     registry = Registry([replace(c, version=1) if c.name == "facts" else c for c in COLLECTIONS])
 
     async def scenario(ada):
@@ -54,7 +54,7 @@ def test_other_schema_versions_are_refused(tmp_path, verb):
     alone(tmp_path, scenario, registry=registry)
 
 
-def test_every_error_is_a_problem_object(tmp_path):
+def test_every_sync_error_is_a_problem_response(tmp_path):
     async def scenario(ada):
         for method, path, status, code in [
             ("GET", "/v1/sync/nothing/0/pull", 404, "NOT_FOUND"),
@@ -72,7 +72,7 @@ def test_every_error_is_a_problem_object(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_body_above_32_mib_is_refused(tmp_path):
+def test_push_body_above_32_mib_is_rejected(tmp_path):
     async def scenario(ada):
         body = b"[" + b" " * (32 * 2**20) + b"]"
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)

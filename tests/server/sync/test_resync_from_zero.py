@@ -1,6 +1,4 @@
-"""After a restore, a client that starts from zero pushes its rows without an assumed state or with an old
-one.
-"""
+"""After a restore, a client starts from zero and pushes its rows without an assumed state or with an outdated one."""
 
 import pytest
 
@@ -31,14 +29,14 @@ def restored(tmp_path, collection, row, scenario, *others):
     run(whole)
 
 
-def test_later_edit_without_assumed_state_survives(tmp_path):
+def test_resync_accepts_row_edited_after_the_backup(tmp_path):
     row = session("s", title="before the backup", createdAt=DAY1, updatedAt=DAY1)
 
     async def scenario(ada):
         edited = row | {"title": "edited after", "updatedAt": DAY2}
         assert await send(ada, "sessions", (edited, None)) == []
         assert (await stored(ada, "sessions", "s"))["title"] == "edited after"
-        # The row has changed since the restore, so another device that starts from zero gets the stored row.
+        # The row has changed since the restore, so the server returns it to another device that starts from zero.
         late = row | {"title": "of another device", "updatedAt": DAY3}
         assert [r["title"] for r in await send(ada, "sessions", (late, None))] == ["edited after"]
 
@@ -59,13 +57,13 @@ def test_resync_merges_borrows_of_both_devices(tmp_path):
         (answer,) = await send(ada, "documents", (offline, None))
         assert answer["activeSessions"] == ["s1", "s2", "s3"]
         assert (answer["accessCount"], answer["filename"]) == (3, "renamed.pdf")
-        assert answer["updatedAt"] == "2026-05-03T00:00:00.001Z", "neither side's time"
+        assert answer["updatedAt"] == "2026-05-03T00:00:00.001Z", "the merged row must have a new timestamp"
         assert await stored(ada, "documents", "d") == answer
 
     restored(tmp_path, "documents", row, scenario, *sessions)
 
 
-def test_older_row_without_assumed_state_gets_stored_row(tmp_path):
+def test_resync_returns_stored_row_for_an_older_row(tmp_path):
     row = fact("f", value="of the backup", createdAt=DAY1, updatedAt=DAY2)
 
     async def scenario(ada):
@@ -78,7 +76,7 @@ def test_older_row_without_assumed_state_gets_stored_row(tmp_path):
     restored(tmp_path, "facts", row, scenario)
 
 
-def test_same_id_created_elsewhere_is_not_merged(tmp_path):
+def test_resync_does_not_overwrite_restored_row_with_other_row_of_same_id(tmp_path):
     row = fact("f", value="of the backup", createdAt=DAY1, updatedAt=DAY1)
 
     async def scenario(ada):
@@ -89,7 +87,7 @@ def test_same_id_created_elsewhere_is_not_merged(tmp_path):
 
 
 @pytest.mark.parametrize("assumed_at", [FUTURE, "2098-01-01T00:00:00.000Z"])
-def test_timestamps_ahead_of_server_clock_do_not_win(tmp_path, assumed_at):
+def test_resync_ignores_timestamps_ahead_of_the_server_clock(tmp_path, assumed_at):
     """Both timestamps are ahead of the server's clock, so neither counts as later."""
     row = fact("f", value="of the backup", createdAt=DAY1, updatedAt="2098-06-01T00:00:00.000Z")
 

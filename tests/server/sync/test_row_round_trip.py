@@ -1,4 +1,4 @@
-"""Rows are returned as the JSON that was sent, with all fields and the spelling of numbers."""
+"""A pull returns rows as the JSON text that was pushed, with all fields and the same spelling of numbers."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from property.sync_wire import COLLECTIONS, alone, send, stored
 
 
 @pytest.mark.parametrize("number", ["1", "1.0", "1e-2", "0.1", "0", "0.0", "1E0", "0.30000000000000004"])
-def test_number_round_trips(tmp_path, number):
+def test_number_is_pulled_with_the_pushed_spelling(tmp_path, number):
     async def scenario(ada):
         row = json.dumps(make.fact("f", confidence="N")).replace('"N"', number)
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=f'[{{"newDocumentState": {row}}}]')
@@ -22,7 +22,7 @@ def test_number_round_trips(tmp_path, number):
 
 
 @pytest.mark.parametrize("text", [r"\u00e9", r"\ud83d\ude00", r"\/", r"\n\t\b", "é😀", r"é"])
-def test_text_round_trips(tmp_path, text):
+def test_text_is_pulled_as_pushed(tmp_path, text):
     async def scenario(ada):
         row = json.dumps(make.fact("f", value="TEXT")).replace("TEXT", text)
         body = f'[{{"newDocumentState": {row}}}]'.encode()
@@ -34,7 +34,7 @@ def test_text_round_trips(tmp_path, text):
     alone(tmp_path, scenario)
 
 
-def test_rows_of_each_collection_round_trip(tmp_path):
+def test_rows_of_each_collection_are_pulled_as_pushed(tmp_path):
     async def scenario(ada):
         rows = {
             "documents": make.document(ada.id, "d", pageCount=1, statusDetail="fine", activeSessions=["s"]),
@@ -90,7 +90,7 @@ def test_lone_surrogate_is_replaced_and_row_returned(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_replacement_character_round_trips(tmp_path):
+def test_replacement_character_is_pulled_as_pushed(tmp_path):
     async def scenario(ada):
         rows = [make.session("a", title="\\ufffd"), make.session("b", title="\ufffd")]
         body = json.dumps([{"newDocumentState": row} for row in rows])  # ASCII with escape sequences
@@ -103,7 +103,7 @@ def test_replacement_character_round_trips(tmp_path):
 
 @pytest.mark.parametrize("depth", [500, 940, 1100, 100_000])
 @pytest.mark.parametrize("field", ["odd", "value"])
-def test_deeply_nested_row_is_rejected_alone(tmp_path, depth, field):
+def test_deeply_nested_row_is_rejected_and_other_rows_are_stored(tmp_path, depth, field):
     async def scenario(ada):
         deep = json.dumps(make.fact("deep", **{field: "DEEP"})).replace('"DEEP"', "[" * depth + "]" * depth)
         row = json.dumps(make.fact("f", value='a "[[{" in it\\'))
@@ -120,7 +120,7 @@ def test_deeply_nested_row_is_rejected_alone(tmp_path, depth, field):
     alone(tmp_path, scenario)
 
 
-def test_nested_invalid_json_is_refused(tmp_path):
+def test_push_with_deeply_nested_invalid_json_is_rejected(tmp_path):
     async def scenario(ada):
         for body in (b"[" * 5000, b"]" * 5000, b'[{"newDocumentState":' + b'["' * 5000, b"[" * (2**22 + 1)):
             answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)

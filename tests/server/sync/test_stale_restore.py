@@ -1,4 +1,4 @@
-"""A data folder restored by hand from a copy: devices push the missing rows and receive all new ones."""
+"""A data folder that was replaced by an older copy: devices push the missing rows and receive all new rows."""
 
 import asyncio
 import itertools
@@ -18,8 +18,8 @@ async def ask(person, lwt, name):
     return await person.call("GET", "/v1/sync/facts/0/pull", params={"lwt": lwt, "id": name, "limit": 10})
 
 
-async def again(h: House, ada):
-    """Return the same device, connected to the current server."""
+async def reconnect(h: House, ada):
+    """Return the device with a client that is connected to the server `h`."""
     new = await h.person()
     new.client.headers.update(ada.client.headers)
     new.id = ada.id
@@ -28,16 +28,16 @@ async def again(h: House, ada):
 
 @pytest.fixture(params=[1, -1], ids=["longer gap", "shorter gap"])
 def gaps(request, monkeypatch):
-    """Make each start leave a different gap in `seq`."""
+    """Make each server start leave a gap of different length in `seq`."""
     gaps = itertools.count(500, request.param)
     monkeypatch.setattr(user_database.secrets, "randbelow", lambda _: next(gaps))
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Replace a data folder by an older copy with one row.
+    """Replace a data folder by an older copy, which contains one row.
 
-    Return the folder, the person, and the checkpoint of a device that saw three writes.
+    Return the folder, the person, and the checkpoint of a device that has pulled three writes.
     """
     data, copy, seen = tmp_path / "data", tmp_path / "copy", {}
 
@@ -47,7 +47,7 @@ def folder(tmp_path):
             await send(seen["ada"], "facts", (fact("kept"), None))
         shutil.copytree(data, copy)
         async with house(data) as h:
-            seen["ada"] = await again(h, seen["ada"])
+            seen["ada"] = await reconnect(h, seen["ada"])
             await send(seen["ada"], "facts", (NEWER, fact("kept")), (fact("later"), None))
             seen["checkpoint"] = (await page(seen["ada"], "facts"))["checkpoint"]
         shutil.rmtree(data)
@@ -57,24 +57,26 @@ def folder(tmp_path):
     return data, seen["ada"], seen["checkpoint"]
 
 
-def test_signed_checkpoint_ahead_begins_a_new_epoch(folder):
+def test_signed_checkpoint_ahead_of_records_begins_a_new_epoch(folder):
     data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
 
     async def scenario():
         async with house(data) as h:
-            device = await again(h, ada)
+            device = await reconnect(h, ada)
             answers = await asyncio.gather(*(ask(device, lwt, old) for _ in range(5)))
             for answer in answers:
                 refused(answer, 409, "EPOCH")
             new = await epoch(device)
             assert new != epoch_of(folder[2])
-            # A client that sends no epoch edits a row that is newer than the copy.
+            # A client that sends no epoch may push an edit of a row that the copy does not contain.
             assert await send(device, "facts", (NEWER | {"value": "newest"}, NEWER)) == []
-            assert (await page(device, "facts", 0, new))["checkpoint"]["lwt"] > lwt, "seq goes on above"
+            assert (await page(device, "facts", 0, new))["checkpoint"]["lwt"] > lwt, (
+                "seq must continue above the checkpoint"
+            )
         async with house(data) as h:
-            device = await again(h, ada)
+            device = await reconnect(h, ada)
             refused(await ask(device, lwt, old), 409, "EPOCH")
-            assert await epoch(device) == new, "once, and for good"
+            assert await epoch(device) == new, "the new epoch must begin only once"
             assert (await stored(device, "facts", "kept"))["value"] == "newest"
             await send(device, "facts", (fact("after"), None))
             assert (await page(device, "facts", lwt, new))["documents"][-1]["id"] == "after"
@@ -82,12 +84,12 @@ def test_signed_checkpoint_ahead_begins_a_new_epoch(folder):
     run(scenario)
 
 
-def test_new_epoch_closes_streams(folder):
+def test_new_epoch_closes_open_streams(folder):
     data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
 
     async def scenario():
         async with house(data) as h:
-            device = await again(h, ada)
+            device = await reconnect(h, ada)
             with h.services.hub.subscribe(device.id, frozenset({"facts"}), named=False) as stream:
                 await ask(device, lwt, old)
                 assert stream.closed
@@ -95,7 +97,7 @@ def test_new_epoch_closes_streams(folder):
     run(scenario)
 
 
-def test_reached_checkpoint_begins_no_epoch(tmp_path):
+def test_checkpoint_that_is_not_ahead_of_records_begins_no_epoch(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -109,8 +111,8 @@ def test_reached_checkpoint_begins_no_epoch(tmp_path):
     run(scenario)
 
 
-def test_pull_ahead_of_seq_changes_nothing(tmp_path):
-    """`lwt=<Date.now()>` is rejected or gets the current checkpoint. Later requests are unaffected."""
+def test_checkpoint_ahead_of_seq_without_valid_signature_begins_no_epoch(tmp_path):
+    """A client may send the time as `lwt`. The server rejects this or returns its checkpoint, without a new epoch."""
     ahead = 1_795_700_000_000
 
     async def scenario():
@@ -126,10 +128,14 @@ def test_pull_ahead_of_seq_changes_nothing(tmp_path):
                 body = refused(await ask(ada, ahead, name), 409, "EPOCH")
                 assert body["epoch"] == bare
                 assert "lwt=0" in body["detail"]
-            assert h.services.users.unsigned_ahead == {ada.id: 1}, "for doctor, from the bare epoch alone"
+            assert h.services.users.unsigned_ahead == {ada.id: 1}, (
+                "only the request with a bare epoch must be counted for doctor"
+            )
             assert await epoch(ada) == bare
-            assert (await ask(ada, lwt, bare)).json()["checkpoint"] == checkpoint, "a bare epoch goes on"
-            assert (await ask(ada, "", "")).json()["checkpoint"] == checkpoint, "an empty lwt is 0"
+            assert (await ask(ada, lwt, bare)).json()["checkpoint"] == checkpoint, (
+                "a checkpoint with a bare epoch must be accepted"
+            )
+            assert (await ask(ada, "", "")).json()["checkpoint"] == checkpoint, "an empty lwt must count as 0"
 
     run(scenario)
 
@@ -142,7 +148,7 @@ def test_checkpoint_inside_seq_gap_is_not_signed(tmp_path):
             ada = await h.person()
             await send(ada, "facts", (fact("f"), None))
         async with house(tmp_path) as h:
-            ada = await again(h, ada)
+            ada = await reconnect(h, ada)
             await send(ada, "facts", (fact("g"), None))
             last = (await page(ada, "facts"))["checkpoint"]
             assert last["lwt"] > 2**20
@@ -150,7 +156,7 @@ def test_checkpoint_inside_seq_gap_is_not_signed(tmp_path):
             assert [row["id"] for row in inside["documents"]] == ["g"]
             for _ in range(2):
                 empty = (await page(ada, "projects", last["lwt"] - 2))["checkpoint"]
-                assert empty["id"] == epoch_of(last), "not signed"
+                assert empty["id"] == epoch_of(last), "a checkpoint inside a gap must not be signed"
                 assert (await ask(ada, empty["lwt"], empty["id"])).status_code == 200
             assert await epoch(ada) == epoch_of(last)
 
@@ -159,12 +165,12 @@ def test_checkpoint_inside_seq_gap_is_not_signed(tmp_path):
 
 @pytest.mark.usefixtures("gaps")
 def test_rollback_is_detected_after_other_devices_push(folder):
-    """Other devices push many rows to the restored server before the device that saw more returns."""
+    """Other devices push many rows to the restored server before the device with the newer checkpoint reconnects."""
     data, ada, checkpoint = folder
 
     async def scenario():
         async with house(data) as h:
-            device = await again(h, ada)
+            device = await reconnect(h, ada)
             await send(device, "facts", *((fact(f"other{i}"), None) for i in range(50)))
             refused(await ask(device, *checkpoint.values()), 409, "EPOCH")
             assert await epoch(device) != epoch_of(checkpoint)

@@ -1,4 +1,4 @@
-"""Both streams over a real socket: ordered, without gaps, only the account's rows, and closed at shutdown."""
+"""Both kinds of streams over a real socket: order, completeness, separation of accounts, and shutdown."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import os
 
 from property.rows import document, fact, session
 from property.sync_wire import page, send
-from server.listening_server import listen, on_the_wire
+from server.listening_server import listen, run_over_network
 from wait_until import soon
 
 
@@ -15,7 +15,7 @@ async def forget_everything(person):
     return answer.json()["at"]
 
 
-def test_row_written_after_the_headers_arrives(tmp_path):
+def test_row_written_right_after_stream_headers_reaches_the_stream(tmp_path):
     async def scenario(h, url, ada):
         for number in range(20 if os.environ.get("SOAK") else 6):
             async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
@@ -25,10 +25,10 @@ def test_row_written_after_the_headers_arrives(tmp_path):
                 assert ear.events[0]["documents"] == [row]
                 assert ear.events[0]["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_row_with_line_breaks_arrives_complete(tmp_path):
+def test_row_with_line_breaks_reaches_streams_unchanged(tmp_path):
     async def scenario(h, url, ada):
         rows = [fact("f1"), fact("f2"), fact("f3")]
         async with (
@@ -43,7 +43,7 @@ def test_row_with_line_breaks_arrives_complete(tmp_path):
                 await ear.until(lambda ear=ear: len(ear.events) == 3)
                 assert ear.rows("facts") == rows
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
 def test_stream_orders_all_collections_by_seq(tmp_path):
@@ -64,10 +64,10 @@ def test_stream_orders_all_collections_by_seq(tmp_path):
             assert sum(len(event["documents"]) for event in ear.events) == 60 + 300 + 1
             assert "RESYNC" not in ear.text
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_event_has_forgotten_at_after_a_forget(tmp_path):
+def test_stream_event_has_forgotten_at_after_a_forget(tmp_path):
     async def scenario(h, url, ada):
         async with (
             listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
@@ -76,18 +76,17 @@ def test_event_has_forgotten_at_after_a_forget(tmp_path):
             await send(ada, "facts", (fact("f"), None))
             at = await forget_everything(ada)
             for ear in (one, all_):
-                await ear.until(
-                    lambda ear=ear: len(ear.events) == 3
-                )  # the row, its tombstone, and a page without rows
+                # The events are the row, its tombstone, and an event without rows.
+                await ear.until(lambda ear=ear: len(ear.events) == 3)
                 before, *after = ear.events
                 assert "forgottenAt" not in before
                 assert {event["forgottenAt"] for event in after} == {at}
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
 def test_forget_of_empty_account_reaches_streams(tmp_path):
-    """A device may still hold rejected or unsent rows, and it must delete them too."""
+    """A device must also delete rows that the server has rejected or never received."""
 
     async def scenario(h, url, ada):
         async with (
@@ -101,10 +100,10 @@ def test_forget_of_empty_account_reaches_streams(tmp_path):
                 assert heard["documents"] == [] and heard["forgottenAt"] == at
                 assert heard["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_cascade_reaches_all_streams(tmp_path):
+def test_rows_deleted_by_cascade_reach_all_streams(tmp_path):
     async def scenario(h, url, ada):
         await send(ada, "sessions", (session("s"), None))
         await send(ada, "documents", (document(ada.id, "d", activeSessions=["s"]), None))
@@ -113,7 +112,7 @@ def test_cascade_reaches_all_streams(tmp_path):
             await ear.until(lambda: ear.rows("documents") and ear.rows("sessions"))
             assert ear.rows("documents")[0]["activeSessions"] == [] and ear.rows("sessions")[0]["_deleted"]
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
 def test_stream_carries_only_subscribed_collections(tmp_path):
@@ -124,10 +123,10 @@ def test_stream_carries_only_subscribed_collections(tmp_path):
             await ear.until(lambda: ear.events)
             assert [event["collection"] for event in ear.events] == ["facts"]
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_streams_of_users_are_separate(tmp_path):
+def test_streams_contain_only_rows_of_their_own_user(tmp_path):
     async def scenario(h, url, ada):
         bob = await h.person()
         async with listen(url, bob, "/v1/sync/stream") as ear:
@@ -136,29 +135,29 @@ def test_streams_of_users_are_separate(tmp_path):
             await ear.until(lambda: ear.rows("facts"))
             assert "canary" not in ear.text and [row["id"] for row in ear.rows("facts")] == ["g"]
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_heartbeat_is_a_comment(tmp_path):
+def test_stream_heartbeat_is_a_comment(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
             await ear.until(lambda: ear.text.count(": hb") >= 3)
             assert ear.events == []
 
-    on_the_wire(tmp_path, scenario, heartbeat_s=0.05)
+    run_over_network(tmp_path, scenario, heartbeat_s=0.05)
 
 
-def test_disconnected_client_is_unsubscribed(tmp_path):
+def test_stream_of_disconnected_client_is_unsubscribed(tmp_path):
     async def scenario(h, url, ada):
         for _ in range(5):
             async with listen(url, ada, "/v1/sync/stream"):
                 assert h.services.hub.count() >= 1
         await soon(lambda: not h.services.hub.count())
 
-    on_the_wire(tmp_path, scenario, heartbeat_s=0.1)
+    run_over_network(tmp_path, scenario, heartbeat_s=0.1)
 
 
-def test_stream_checks_the_schema_version(tmp_path):
+def test_stream_with_wrong_collection_or_schema_version_is_rejected(tmp_path):
     async def scenario(h, url, ada):
         for path, status in {
             "/v1/sync/facts/1/pullStream": 503,
@@ -172,7 +171,7 @@ def test_stream_checks_the_schema_version(tmp_path):
             assert answer.status_code == status and answer.json()["error"] is True, path
         assert h.services.hub.count() == 0
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
 def test_streams_end_when_the_server_stops(tmp_path):
@@ -183,14 +182,14 @@ def test_streams_end_when_the_server_stops(tmp_path):
             h.services.hub.close()
             await asyncio.wait_for(ear.ended.wait(), 60)
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_late_stream_does_not_delay_the_stop(tmp_path):
+def test_stream_opened_during_shutdown_ends_immediately(tmp_path):
     async def scenario(h, url, ada):
         h.services.hub.close()
         async with listen(url, ada, "/v1/sync/stream") as ear:
             await asyncio.wait_for(ear.ended.wait(), 60)
         await soon(lambda: h.services.hub.count() == 0)
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)

@@ -1,6 +1,6 @@
-"""Streams are limited in queued bytes and in number.
+"""Limits of streams: their number, and the size of each stream's queue.
 
-Beyond a limit they are closed or rejected, never skipped.
+Beyond a limit, the server rejects or closes a stream, but it never omits an event.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ import pytest
 
 from property.rows import block, document, fact
 from property.sync_wire import send, seqs
-from server.listening_server import Ear, listen, on_the_wire
+from server.listening_server import StreamClient, listen, run_over_network
 from server.sync.test_quotas import small
 from vademecum.services.sync.stream import CLOSED, EVENT_BYTES
 from wait_until import soon
 
 
-def that_reads_late(url, person):
-    """Return a client with a small receive buffer, since a default buffer takes megabytes more to fill."""
+def slow_client(url, person):
+    """Return a client with a small receive buffer, because filling a default buffer takes megabytes."""
     little = httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)])
     headers = {"Authorization": person.client.headers["Authorization"]}
     return httpx.AsyncClient(transport=little, base_url=url, headers=headers, timeout=30)
@@ -31,32 +31,32 @@ def that_reads_late(url, person):
     [{"stream_queue": 4, "stream_queue_bytes": 10**9}, {"stream_queue_bytes": 2_000_000}],
     ids=["events", "bytes"],
 )
-def test_slow_subscriber_is_closed_and_pulls_all(tmp_path, bound):
-    """The stream never skips a row: the received rows are a prefix of the written ones."""
+def test_stream_of_slow_client_is_closed_and_client_pulls_all_rows(tmp_path, bound):
+    """The client has received the first of the written rows without a gap when its stream is closed."""
 
     async def scenario(h, url, ada):
         async with (
-            that_reads_late(url, ada) as client,
+            slow_client(url, ada) as client,
             client.stream("GET", "/v1/sync/facts/0/pullStream") as answer,
         ):
             for number in range(24):
                 rows = [fact(f"f{number}-{n}", value="x" * 50_000) for n in range(10)]
                 assert await send(ada, "facts", *((row, None) for row in rows)) == []
-            ear = Ear(answer)
+            ear = StreamClient(answer)
             await asyncio.wait_for(ear.ended.wait(), 60)
         heard = [row["id"] for row in ear.rows()]
-        assert len(heard) < 240, "it was closed"
+        assert len(heard) < 240, "the stream must have been closed before the last row"
         ids = [row["id"] for row in await ada.pull("facts")]
         assert len(ids) == 240 and heard == ids[: len(heard)]
 
-    on_the_wire(tmp_path, scenario, **bound)
+    run_over_network(tmp_path, scenario, **bound)
 
 
 def large(count, prefix="f"):
     return [(fact(f"{prefix}{number}", value="x" * 100_000), None) for number in range(count)]
 
 
-def test_commit_beyond_the_queue_closes_the_stream(tmp_path):
+def test_commit_larger_than_the_stream_queue_closes_the_stream(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream") as ear:
             assert await send(ada, "facts", *large(9, "small")) == []
@@ -65,7 +65,7 @@ def test_commit_beyond_the_queue_closes_the_stream(tmp_path):
             await asyncio.wait_for(ear.ended.wait(), 60)
             assert len(ear.rows("facts")) == 9 and len(await ada.pull("facts")) == 20
 
-    on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000)
+    run_over_network(tmp_path, scenario, stream_queue_bytes=1_000_000)
 
 
 def test_largest_batch_fits_a_stream(tmp_path):
@@ -81,11 +81,11 @@ def test_largest_batch_fits_a_stream(tmp_path):
             await ear.until(lambda: len(ear.rows("vectorEmbeddings")) == 100)
             assert ear.rows("vectorEmbeddings") == blocks and not ear.ended.is_set()
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
-def test_closed_subscription_frees_its_events(tmp_path):
-    """The client may keep the connection open for long without reading."""
+def test_closed_stream_frees_its_queued_events(tmp_path):
+    """The client may keep the connection open for a long time without reading the remaining events."""
 
     async def scenario(h, url, ada):
         with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
@@ -93,20 +93,20 @@ def test_closed_subscription_frees_its_events(tmp_path):
                 assert await send(ada, "facts", *large(4, f"{number}-")) == []
             assert stream.closed and await stream.next() is CLOSED
 
-    on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000)
+    run_over_network(tmp_path, scenario, stream_queue_bytes=1_000_000)
 
 
-def test_read_events_free_the_queue(tmp_path):
+def test_events_read_by_client_free_space_in_the_stream_queue(tmp_path):
     async def scenario(h, url, ada):
         with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
             for number in range(5):
                 assert await send(ada, "facts", *large(4, f"{number}-")) == []
                 assert len(rows_of(await asyncio.wait_for(stream.next(), 60))) == 4
 
-    on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000, stream_queue=2)
+    run_over_network(tmp_path, scenario, stream_queue_bytes=1_000_000, stream_queue=2)
 
 
-def test_large_commit_is_split_into_events(tmp_path):
+def test_large_commit_is_split_into_several_stream_events(tmp_path):
     async def scenario(h, url, ada):
         larger = fact("larger", value="€" * (EVENT_BYTES // 2))
         rows = [row for row, _ in [*large(25, "a"), (larger, None), *large(25, "c")]]
@@ -123,7 +123,7 @@ def test_large_commit_is_split_into_events(tmp_path):
                 for event in ear.events:
                     assert event["checkpoint"]["lwt"] == at[f"facts/{event['documents'][-1]['id']}"]
 
-    on_the_wire(tmp_path, scenario, **small(row_bytes=2 * EVENT_BYTES))
+    run_over_network(tmp_path, scenario, **small(row_bytes=2 * EVENT_BYTES))
 
 
 def rows_of(event):
@@ -132,7 +132,7 @@ def rows_of(event):
     return json.loads(event.removeprefix(b"data: "))["documents"]
 
 
-def test_commit_is_encoded_once_for_all_streams(tmp_path):
+def test_commit_is_encoded_once_for_all_streams_of_an_account(tmp_path):
     async def scenario(h, url, ada):
         both, one = frozenset({"facts", "sessions"}), frozenset({"facts"})
         for named, wants in ((True, [both, one, both]), (False, [one, one])):
@@ -145,11 +145,11 @@ def test_commit_is_encoded_once_for_all_streams(tmp_path):
                 assert rows_of(first) == [fact(f"f{named}")]
                 assert all(event is first for event in others)
 
-    on_the_wire(tmp_path, scenario)
+    run_over_network(tmp_path, scenario)
 
 
 async def opens(person, url, path="/v1/sync/stream"):
-    """Return whether a stream opens. The stream is closed immediately."""
+    """Return whether the server accepts a stream. Close the stream at once."""
     headers = {"Authorization": person.client.headers["Authorization"]}
     async with (
         httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client,
@@ -159,12 +159,12 @@ async def opens(person, url, path="/v1/sync/stream"):
 
 
 async def opens_soon(person, url):
-    """Check that a stream opens well before the next heartbeat, which would also detect a dead connection."""
+    """Check that a stream opens soon: a dead connection must not be detected only by the next heartbeat."""
     async with asyncio.timeout(60):
         await soon(lambda: opens(person, url))
 
 
-def test_excess_stream_is_refused(tmp_path):
+def test_stream_beyond_the_limit_is_rejected(tmp_path):
     async def scenario(h, url, ada):
         bob = await h.person()
         async with listen(url, ada, "/v1/sync/stream") as ear, listen(url, ada, "/v1/sync/stream"):
@@ -179,10 +179,10 @@ def test_excess_stream_is_refused(tmp_path):
             await send(ada, "facts", (fact("f"), None))
             await ear.until(lambda: ear.rows("facts"))
 
-    on_the_wire(tmp_path, scenario, streams_max=2)
+    run_over_network(tmp_path, scenario, streams_max=2)
 
 
-def test_ended_stream_frees_its_slot(tmp_path):
+def test_ended_stream_frees_its_slot_for_a_new_stream(tmp_path):
     async def scenario(h, url, ada):
         async with listen(url, ada, "/v1/sync/stream"):
             assert not await opens(ada, url)
@@ -192,17 +192,17 @@ def test_ended_stream_frees_its_slot(tmp_path):
             await asyncio.wait_for(ear.ended.wait(), 60)
             await opens_soon(ada, url)
 
-    on_the_wire(tmp_path, scenario, streams_max=1)
+    run_over_network(tmp_path, scenario, streams_max=1)
 
 
-def test_unread_stream_frees_its_slot(tmp_path):
+def test_stream_slot_is_freed_when_client_that_does_not_read_disconnects(tmp_path):
     """The client disconnects while the server is sending to it."""
 
     async def scenario(h, url, ada):
-        async with that_reads_late(url, ada) as client, client.stream("GET", "/v1/sync/stream"):
+        async with slow_client(url, ada) as client, client.stream("GET", "/v1/sync/stream"):
             for number in range(10):
                 assert await send(ada, "facts", *large(9, f"{number}-")) == []
             assert not await opens(ada, url)
         await opens_soon(ada, url)
 
-    on_the_wire(tmp_path, scenario, streams_max=1)
+    run_over_network(tmp_path, scenario, streams_max=1)
