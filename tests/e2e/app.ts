@@ -101,8 +101,10 @@ export class Device {
     ] as const);
   }
 
+  /** Ask a question once the previous answer is finished. Until then, Enter sends nothing. */
   async ask(question: string): Promise<void> {
     await this.composer.fill(question);
+    await this.page.getByRole("button", { name: "Send", exact: true }).waitFor();
     await this.composer.press("Enter");
   }
 
