@@ -174,6 +174,14 @@ export class Device {
     await this.composer.waitFor();
   }
 
+  /** Reload the page. If the app itself loads a page at the same moment, which aborts the reload, reload again. */
+  async reload(): Promise<void> {
+    await this.page.reload().catch((error: unknown) => {
+      if (!String(error).includes("ERR_ABORTED")) throw error;
+      return this.page.reload();
+    });
+  }
+
   /** Log what the page shows and the state of the app, after a failed test. */
   async logState(): Promise<void> {
     const shown = await this.page.locator("body").innerText({ timeout: 5_000 });

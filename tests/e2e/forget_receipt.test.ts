@@ -29,11 +29,11 @@ test("the forget receipt is kept until the user closes it", async () => {
   goOn();
   await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies) and .* nothing is left on the server/u).waitFor();
   expect(await device.rows("facts")).toEqual([]);
-  await page.reload();
+  await device.reload();
   await receipt.getByText("Nothing is left on this device.").waitFor();
   await receipt.getByRole("button", { name: "Close" }).click();
   await receipt.waitFor({ state: "detached" });
-  await page.reload();
+  await device.reload();
   await page.getByLabel("To confirm, type: forget everything").waitFor();
   expect(await receipt.count()).toBe(0);
   expect(await harness.liveRows(user, "facts")).toEqual([]);
