@@ -88,6 +88,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         running = not is_locked
     yield Finding("server", True, f"running at {auth.url}" if running and auth else "not running")
     yield _examine_spool(data, running)  # before the checks below, because they ingest the spool
+    yield _examine_marks(data)  # before `_examine_users`, whose app removes damaged lines
     yield _examine_users(settings)
     yield _examine_erasures(data)
     yield _examine_deleted_accounts(data, running)  # after `_examine_users`, whose app erases them
@@ -163,6 +164,24 @@ def _examine_rollbacks(data: Path) -> Finding:
         f"records lacked acknowledged changes, because an old copy was restored by hand or the disk lost the end of a "
         f"write-ahead log: {details}. Erased rows were erased again, and devices upload missing rows when they sync. If "
         f"nobody restored a copy, check the disk. Then delete {paths}",
+    )
+
+
+def _examine_marks(data: Path) -> Finding:
+    """Report damaged lines of the file with the highest acknowledged `seq` of each account."""
+    from vademecum.engines.duckdb.marks import count_damaged_lines  # deferred: the import is slow
+
+    try:
+        count = count_damaged_lines(data)
+    except OSError as error:
+        return Finding("marks", False, f"ledger/marks cannot be read: {error.strerror}. Check the disk")
+    if not count:
+        return Finding("marks", True, "no damaged lines")
+    return Finding(
+        "marks",
+        False,
+        f"ledger/marks has {count} damaged {'line' if count == 1 else 'lines'}, so the loss of the newest changes of some "
+        "accounts would not be noticed. Check the disk. The server repairs the file when it starts",
     )
 
 

@@ -40,7 +40,10 @@ class HighWaterMarks:
         self._file: BinaryIO | None = None
         self._is_failing = False
         self.is_unsynced = False
-        self._seqs, self._outdated_bytes = _load(self._path)
+        self._seqs, self._outdated_bytes, damaged = _load(self._path)
+        if damaged:
+            _log.warning("high-water marks are damaged", file=str(self._path), lines=damaged)
+            self._compact()
         self._compact_if_due()
 
     def of(self, user_id: str) -> int:
@@ -125,15 +128,30 @@ class HighWaterMarks:
             _log.error("high-water marks were not compacted", exc_info=error)
 
 
-def _load(path: Path) -> tuple[dict[str, int], int]:
-    """Return two values: a map from user ids to marks, and the number of outdated bytes in the file."""
+def count_damaged_lines(data: Path) -> int:
+    """Return the number of damaged lines in the file of a data folder. The next start of the server removes them.
+
+    Raises OSError if the file cannot be read.
+    """
+    path = data / "ledger" / "marks"
+    return _parse(path.read_bytes())[1] if path.exists() else 0
+
+
+def _load(path: Path) -> tuple[dict[str, int], int, int]:
+    """Return three values: a map from user ids to marks, the bytes of outdated lines, and the number of damaged lines."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return {}, 0
+        return {}, 0, 0
     except OSError as error:
         _log.error("high-water marks cannot be read", exc_info=error)
-        return {}, 0
+        return {}, 0, 0
+    seqs, damaged = _parse(content)
+    return seqs, len(content) - sum(len(_line(*mark)) for mark in seqs.items()), damaged
+
+
+def _parse(content: bytes) -> tuple[dict[str, int], int]:
+    """Return two values: a map from user ids to marks, and the number of damaged lines."""
     seqs: dict[str, int] = {}
     damaged = 0
     for line in filter(None, content.split(b"\n")):
@@ -142,9 +160,7 @@ def _load(path: Path) -> tuple[dict[str, int], int]:
             damaged += 1
         else:
             seqs[found[2].decode()] = int(found[3])
-    if damaged:
-        _log.warning("high-water marks are damaged", file=str(path), lines=damaged)
-    return seqs, len(content) - sum(len(_line(*mark)) for mark in seqs.items())
+    return seqs, damaged
 
 
 def _line(user_id: str, seq: int) -> bytes:

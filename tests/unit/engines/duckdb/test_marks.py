@@ -68,6 +68,15 @@ def test_invalid_line_is_ignored(tmp_path, file, line):
     assert read(tmp_path, "ada") == [5]
 
 
+def test_damaged_lines_are_counted_until_the_file_is_opened(tmp_path, file):
+    noted(tmp_path, ada=5)
+    assert marks.count_damaged_lines(tmp_path) == 0
+    file.write_bytes(file.read_bytes() + b"\nada 9 00000000\nada 9\n")
+    assert marks.count_damaged_lines(tmp_path) == 2
+    assert read(tmp_path, "ada") == [5]
+    assert marks.count_damaged_lines(tmp_path) == 0
+
+
 def test_dropped_account_has_no_mark(tmp_path, file):
     noted(tmp_path, ada=5, bob=6)
     found = HighWaterMarks(tmp_path)
