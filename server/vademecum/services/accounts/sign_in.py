@@ -305,5 +305,5 @@ async def hash_password(password: str) -> str:
             f"A password cannot contain this character: {error}. Nothing was changed."
         ) from error
     if not PASSWORD_MIN <= len(prepared) <= PASSWORD_MAX:
-        raise BadRequest(f"A password has at least {PASSWORD_MIN} characters. Nothing was changed.")
+        raise BadRequest(f"A password has {PASSWORD_MIN} to {PASSWORD_MAX} characters. Nothing was changed.")
     return await _in_hashing_pool(partial(_hasher.hash, prepared))

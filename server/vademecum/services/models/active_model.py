@@ -60,7 +60,6 @@ def find_folder(settings: Settings) -> Path | None:
                 write_choice(settings, name)
             return folder
     return None
-    return None
 
 
 def install_hint(settings: Settings) -> str:
