@@ -2,9 +2,10 @@
 
 Two memories with the same exact form are duplicates. Otherwise the nearest old memory is replaced if its similarity
 reaches the threshold that was fitted for the model, and if the two do not differ in subject, names, numbers, units,
-dates, quotations or negations. No word may replace another, and at most one of the two may have additional words. In
-doubt both memories are kept: a duplicate does little harm, but a replaced statement would no longer be found. A script
-without capital letters has no names to compare, so only the exact form counts.
+dates, quotations or negations. No word may replace another, and only a few function words may be in one of the two texts
+alone: any other word can change what a statement says ("has the key", "has lost the key"). In doubt both memories are kept: a duplicate does little harm, but a replaced
+statement would no longer be found. A script without capital letters has no names to compare, so only the exact form
+counts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from vademecum.model.text.normalization import normalize
 from vademecum.model.text.tokenize import fold, stem
 
 WORDS_MAX = 200  # of texts with more words, only the exact form is compared
-MIN_LENGTH_RATIO = 0.75  # minimum share of the old memory's words; a shorter text may omit something
 
 
 class SimilarMemory(msgspec.Struct, frozen=True):
@@ -49,11 +49,9 @@ def may_be_duplicate(new: str, old: str) -> bool:
     new_text, old_text = _analyze(new), _analyze(old)
     if new_text is None or old_text is None or new_text.invariants != old_text.invariants:
         return False
-    if len(new_text.words) < MIN_LENGTH_RATIO * len(old_text.words):
-        return False
-    return not _has_replacement(new_text.words, old_text.words) and _is_subsequence(
-        new_text.words, old_text.words
-    )
+    return not _has_replacement(new_text.words, old_text.words) and _content_words(
+        new_text.words
+    ) == _content_words(old_text.words)
 
 
 _TOKEN = re.compile(r"[#$€£¥+-]?\d+(?:[.,:/-]\d+)*(?:st|nd|rd|th)?[%°]?|[^\W\d_]+(?:['’][^\W\d_]+)*|[^\w\s]")
@@ -75,8 +73,15 @@ POSSESSIVES = _set(
     "minha seu nosso nossa mijn jouw zijn haar onze hun min mitt din ditt hans hennes vår mój moja moje twój twoja jego "
     "jej nasz мой моя мое твой твоя его ее их наш наша"
 )
-# Stemmed function words that may be missing in one of the two texts.
-FUNCTION_WORDS = POSSESSIVES | _set("of with von mit de di da do van av z с")
+# Stems of words that may be missing in one of the two texts, because they do not change what a statement says.
+FUNCTION_WORDS = frozenset(
+    stem(word)
+    for word in POSSESSIVES
+    | _set(
+        "of with von mit de di da do van av z с is are am has have had that which who she he they it ist sind hat haben "
+        "dass welche welcher est sont ont que qui elle ils elles es son esta estan ha han ella ellos"
+    )
+)
 # Words that negate a statement: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
 # Polish, Russian. The English ones include words for ending something, such as "quit".
 NEGATIONS = _set(
@@ -203,13 +208,6 @@ def _has_replacement(new_text: list[str], old_text: list[str]) -> bool:
     return any(kind == "replace" for kind, *_ in changes)
 
 
-def _is_subsequence(new_text: list[str], old_text: list[str]) -> bool:
-    """Return whether one text has all words of the other in the same order.
-
-    Otherwise each text says something that the other does not, or their order changes who does what to whom.
-    """
-    shorter, longer = sorted(
-        ([word for word in words if word not in FUNCTION_WORDS] for words in (new_text, old_text)), key=len
-    )
-    left = iter(longer)
-    return all(word in left for word in shorter)
+def _content_words(words: list[str]) -> list[str]:
+    """Return the words without function words, in order, because the order shows who does what to whom."""
+    return [word for word in words if word not in FUNCTION_WORDS]
