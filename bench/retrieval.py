@@ -4,9 +4,10 @@
 
 DIR contains `sets.py`, which is not part of this repository. Its `retrieval(name)` returns the sets `xquad` (find the
 paragraph), `locomo` (find the turns of a conversation that answer the question) and `locomo_session` (find their
-sessions). Half of the conversations and half of the articles are for fitting the weights. `--sweep` shows the results
-of several weights on this half. The table shows the results on the second half. Vectors are cached in the temporary
-folder by model and text, so that only the first run is slow.
+sessions). The table shows the results on half of the conversations and half of the articles. `--sweep` shows the results
+of several weights on the other half. The weights that the product uses were fitted on other data (see
+services/models/fit_model.py). Vectors are cached in the temporary folder by model and text, so that only the first run
+is slow.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from vademecum.engines.onnx.embedder import QUERY_CAPACITY, Embedder
 from vademecum.model.documents.chunking import chunk
 from vademecum.model.text import fusion
 from vademecum.model.text.bm25 import Postings, bm25_scores, top_k_with_ties
-from vademecum.model.text.fusion import boost_neighbors
 from vademecum.model.text.tokenize import tokenize_query
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,11 +38,6 @@ SEED = 7
 ARTICLE = 5  # number of consecutive paragraphs of XQuAD that form an article
 BATCH = 256
 KS = {"xquad": 1, "locomo": 10, "locomo_session": 5}
-WEIGHTS = {
-    "xquad": fusion.VECTOR_WEIGHT,
-    "locomo": fusion.TURN_VECTOR_WEIGHT,
-    "locomo_session": fusion.VECTOR_WEIGHT,
-}
 MODES = ("words", "meaning", "hybrid")
 
 
@@ -159,8 +154,6 @@ def arms(asked: Asked, embedder: Embedder) -> dict[str, tuple[Hits, Hits]]:
     for question, text in asked.questions:
         (words,) = bm25_scores([(postings, everything)], tokenize_query(text))
         meaning = (matrix @ vectors[text]).astype(np.float64)
-        if asked.group is not None:
-            words, meaning = (np.array(boost_neighbors(some, asked.group)) for some in (words, meaning))
         found[question] = (top(words, 0.0), top(meaning, -np.inf))
     return found
 
@@ -172,12 +165,18 @@ def top(scores: np.ndarray, floor: float) -> Hits:
     )
 
 
-def ranked(words: Hits, meaning: Hits, mode: str, weight: float) -> Hits:
+def ranked(words: Hits, meaning: Hits, mode: str, weight: float, asked: Asked) -> list[int]:
+    """Return the rows, best first. Turns are boosted by their neighbors, as the product does."""
     if mode == "hybrid":
-        return fusion.fuse_hybrid(
-            words[: fusion.FUSION_DEPTH], meaning[: fusion.FUSION_DEPTH], 2 * fusion.FUSION_DEPTH, weight
-        )
-    return words if mode == "words" else meaning
+        words, meaning = words[: fusion.FUSION_DEPTH], meaning[: fusion.FUSION_DEPTH]
+        hits = fusion.fuse_hybrid(words, meaning, 2 * fusion.FUSION_DEPTH, weight)
+    else:
+        hits = fusion.rescale(words, zero=0.0) if mode == "words" else fusion.rescale(meaning)
+    if asked.group is None:
+        return [row for row, _ in hits]
+    sessions = [np.flatnonzero(asked.group == group).tolist() for group in np.unique(asked.group)]
+    boosted = fusion.boost_found_neighbors(dict(hits), sessions)
+    return sorted(boosted, key=lambda row: -boosted[row])
 
 
 def recalls(
@@ -187,7 +186,7 @@ def recalls(
     values, leaks = [], 0
     for asked, arms_of in found:
         for question in (q for q, _ in asked.questions if (q in asked.fitting) == fitting):
-            rows = [row for row, _ in ranked(*arms_of[question], mode, weight)]
+            rows = ranked(*arms_of[question], mode, weight, asked)
             shown = list(dict.fromkeys(asked.names[asked.document[row]] for row in rows))[: KS[given.name]]
             right = given.qrels[question]
             values.append(len(right.keys() & set(shown)) / len(right))
@@ -202,18 +201,22 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return float(np.mean(values)), float(low), float(high)
 
 
-def table(given: Any, found: Sequence[tuple[Asked, Any]]) -> str:
+def weight_of(name: str, embedder: Embedder) -> float:
+    return embedder.turn_weight if name == "locomo" else embedder.chunk_weight
+
+
+def table(given: Any, found: Sequence[tuple[Asked, Any]], weight: float) -> str:
     cells, leaks = [], 0
     for mode in MODES:
-        values, leaked = recalls(given, found, mode, WEIGHTS[given.name], fitting=False)
+        values, leaked = recalls(given, found, mode, weight, fitting=False)
         leaks += leaked
         cells.append("{:.3f} ({:.3f}-{:.3f})".format(*interval(values)))
     return f"| {given.name}, recall@{KS[given.name]} | {' | '.join(cells)} | {leaks} |"
 
 
 def sweep(given: Any, found: Sequence[tuple[Asked, Any]]) -> None:
-    """Print the mean recall for several vector weights on the half for fitting. The keyword weight is always 1."""
-    for weight in (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 2.0):
+    """Print the mean recall for several vector weights on the other half. The keyword weight is always 1."""
+    for weight in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0):
         values, _ = recalls(given, found, "hybrid", weight, fitting=True)
         print(f"{given.name}: meaning {weight}: {np.mean(values):.4f}", file=sys.stderr, flush=True)
 
@@ -233,7 +236,7 @@ def main() -> None:
         found = [(asked, arms(asked, embedder)) for asked in scopes(given)]
         if options.sweep:
             sweep(given, found)
-        print(table(given, found), flush=True)
+        print(table(given, found, weight_of(name, embedder)), flush=True)
     embedder.close()
 
 

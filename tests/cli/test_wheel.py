@@ -127,6 +127,8 @@ def test_wheel_contains_exactly_the_needed_files(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     expected = {f"vademecum/{name}" for name in below("server/vademecum", ".py")}
+    data = "services/models/fit_data"
+    expected |= {f"vademecum/{data}/{name}" for name in below(f"server/vademecum/{data}", ".json")}
     for folder in ("migrations", "schemas"):
         expected |= {f"vademecum/{folder}/{name}" for name in below(folder)}
     built = {f"vademecum/web/{name}" for name in below("server/vademecum/web")}

@@ -12,7 +12,7 @@ import {
 } from "../../web/src/core/documents/passageIndex.ts";
 import { fold, tokenizeQuery, duplicateKey, tokenize } from "../../web/src/core/text/tokenize.ts";
 import { topKWithTies, bm25Scores, Postings, roundScore } from "../../web/src/core/text/bm25.ts";
-import { fuse, boostNeighbors } from "../../web/src/core/text/fusion.ts";
+import { boostNeighbors, commonShare, fuse, languageShare } from "../../web/src/core/text/fusion.ts";
 import { decode } from "../../web/src/core/schema/vector_codec.ts";
 
 /** A text, or pieces to be joined, each with its number of repetitions. */
@@ -53,6 +53,13 @@ export type RankingCase = { name: string } & (
     }
   | { kind: "bm25"; texts: Spelling[]; query: string; k: number; scores: number[]; best: number[] }
   | { kind: "boost"; scores: (number | null)[]; groups: number[]; boosted: (number | null)[] }
+  | {
+      kind: "language";
+      question: { text: Spelling; tokens: number };
+      passages: { text: Spelling; tokens: number }[];
+      shares: number[];
+      common: number;
+    }
   | { kind: "fuse"; lists: Row[][]; weights: number[]; k: number; fused: Row[] }
   | {
       kind: "search";
@@ -134,6 +141,15 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
       const scores = one.scores.map((score) => score ?? -Infinity);
       const boosted = boostNeighbors(scores, one.groups).map((score) => (score === -Infinity ? null : score));
       return difference(one.name, boosted, one.boosted);
+    }
+    if (one.kind === "language") {
+      const shareOf = ({ text, tokens }: { text: Spelling; tokens: number }) =>
+        languageShare(spelled(text), tokens);
+      const shares = one.passages.map(shareOf);
+      return [
+        ...difference(`${one.name}, passages`, shares, one.shares),
+        ...difference(`${one.name}, common`, commonShare(shareOf(one.question), shares), one.common),
+      ];
     }
     const passages = new PassageIndex(one.vector.length);
     for (const [documentId, blocks] of Object.entries(one.documents))

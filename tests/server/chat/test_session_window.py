@@ -196,10 +196,10 @@ def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:
     seeker = h.services.document_search._hybrid_search
     seek = seeker.search_hybrid
 
-    async def then(*asked: Any) -> Any:
-        hits, seq = await seek(*asked)
-        assert hits, "the test needs a search with results"
+    async def then(*asked: Any, **options: Any) -> Any:
+        result = await seek(*asked, **options)
+        assert result.hits, "the test needs a search with results"
         assert (await act()).status_code < 300
-        return hits, seq
+        return result
 
     seeker.search_hybrid = then  # type: ignore[method-assign]

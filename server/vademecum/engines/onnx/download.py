@@ -289,7 +289,6 @@ def _manifest(known: PinnedModel, config: BertConfig, folder: Path) -> Manifest:
         layers=config.num_hidden_layers,
         max_tokens=min(known.max_tokens, config.max_position_embeddings),
         prefixes=known.prefixes,
-        thresholds=known.thresholds,
     )
 
 

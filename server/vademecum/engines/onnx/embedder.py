@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx import pinned_models
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
-from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
+from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, FittedValues, Manifest
 from vademecum.fair_queue import SERVER, FairQueue, current_user
 from vademecum.model.text.normalization import prepare_for_tokenizer
 
@@ -37,6 +37,7 @@ PASSAGES_NICE = 10  # added to the nice value of threads that embed passages
 QUERY_TIMEOUT_S = 10.0  # maximum wait for the vector of a query
 LOOK_S = 0.1  # interval at which a thread that leaves a core free for requests polls `is_idle`
 _SECONDS_AT_FIRST = 0.1  # estimated time per text before any has been measured
+UNFITTED = FittedValues(fitted_on="")  # for a model that was never fitted
 
 
 class _Call:
@@ -108,6 +109,7 @@ class Embedder:
     ) -> None:
         self._is_idle = is_idle
         self._manifest = manifests.verify(folder, deep=False)
+        self._fitted = pinned_models.fitted_values(self._manifest) or UNFITTED
         self._session = _open_session(folder / GRAPH, self._manifest)
         self._tokenizer = _open_tokenizer(folder / TOKENIZER)
         self._query_timeout_s = query_timeout_s
@@ -136,8 +138,22 @@ class Embedder:
     @property
     def same_memory(self) -> float | None:
         """Return the minimum cosine of two memories with the same meaning; None if this model has no fitted threshold."""
-        fitted = pinned_models.fitted_thresholds(self._manifest)
-        return fitted.same_memory if fitted is not None else None
+        return self._fitted.same_memory
+
+    @property
+    def chunk_weight(self) -> float:
+        """Return the weight of vector search relative to keyword search for passages of documents."""
+        return self._fitted.chunk_weight
+
+    @property
+    def turn_weight(self) -> float:
+        """Return the weight of vector search relative to keyword search for turns and other memories."""
+        return self._fitted.turn_weight
+
+    @property
+    def is_multilingual(self) -> bool:
+        """Return whether the model also knows languages in other scripts than Latin."""
+        return "zh" in self._fitted.languages
 
     @property
     def dims(self) -> int:

@@ -1,7 +1,7 @@
 """Read, write and verify model manifests. A manifest lists a model's files and defines how text becomes a vector.
 
 Its hash identifies the vector space: two vectors are comparable only if their `model` is the same hash. So the hash
-covers everything that changes a vector or the text it represents. It leaves out thresholds, which do not change
+covers everything that changes a vector or the text it represents. It leaves out the fitted values, which do not change
 vectors.
 """
 
@@ -17,6 +17,7 @@ import msgspec
 
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.model.documents.chunking import BUDGET, CHUNKER, SIZE
+from vademecum.model.text.fusion import TURN_VECTOR_WEIGHT, VECTOR_WEIGHT
 from vademecum.model.text.normalization import NORMALIZER_VERSION
 
 MANIFEST = "manifest.json"
@@ -50,12 +51,22 @@ class Chunker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: Literal["utf16"] = "utf16"
 
 
-class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Cosine thresholds of a model, and the data on which they were fitted."""
+class FittedValues(msgspec.Struct, frozen=True, rename="camel"):
+    """Values that depend on the distribution of a model's cosines, and the data on which they were fitted.
+
+    `same_memory`: the minimum cosine of two memories that say the same; None: only exact repetitions count.
+    `chunk_weight`, `turn_weight`: the weight of vector search relative to keyword search, for passages of documents and
+    for turns of conversations. `languages`: the languages of the fit data in which vectors find more than keywords. With
+    "zh" the model counts as multilingual. `chunk_ndcg`, `turn_ndcg`: nDCG@10 of hybrid search on the fit data.
+    """
 
     fitted_on: str
     same_memory: float | None = None
-    relevant: float | None = None
+    chunk_weight: float = VECTOR_WEIGHT
+    turn_weight: float = TURN_VECTOR_WEIGHT
+    languages: tuple[str, ...] = ("en",)
+    chunk_ndcg: float = 0.0
+    turn_ndcg: float = 0.0
 
 
 class Manifest(
@@ -84,12 +95,13 @@ class Manifest(
     truncation: Literal["keep [SEP]"] = "keep [SEP]"
     chunker: Chunker = Chunker()
     normaliser: int = NORMALIZER_VERSION
-    thresholds: Thresholds | None = None
+    # Values of a model that this program does not know. Those of the supported models are in `pinned_models`.
+    fitted: FittedValues | None = msgspec.field(default=None, name="thresholds")
 
     @cached_property
     def hash(self) -> str:
         """Return the 64 hexadecimal digits that identify this model's vector space."""
-        fields = msgspec.to_builtins(self)
+        fields = msgspec.to_builtins(self)  # with the keys of the JSON
         del fields["thresholds"]
         return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
 

@@ -14,6 +14,7 @@ from litestar.params import FromPath
 from litestar.response.base import ASGIResponse
 
 from vademecum.engines.onnx.manifest import Chunker, Manifest, Prefixes
+from vademecum.engines.onnx.pinned_models import fitted_values
 from vademecum.errors import Busy, NotFound
 from vademecum.http.byte_ranges import IMMUTABLE, ServedFile, file_response
 from vademecum.http.openapi.routes import PUBLIC
@@ -53,11 +54,14 @@ async def models_route(request: Req) -> Models:
     """List the embedding models, each with its prefixes for texts, its chunker, and the length and SHA-256 of its files."""
     embedder = await request.services.inference.get(OPEN_TIMEOUT_S)
     found = await asyncio.to_thread(list_models, request.services.settings)
-    models = [
-        Model(**{name: getattr(offer.manifest, name) for name in Manifest.__struct_fields__}, digest=digest)
-        for digest, offer in found.items()
-    ]
+    models = [_model(digest, offer.manifest) for digest, offer in found.items()]
     return Models(embedder.model if embedder else None, models)
+
+
+def _model(digest: str, manifest: Manifest) -> Model:
+    """Return the manifest with its hash and with the values that this version of the program uses for the model."""
+    fields = {name: getattr(manifest, name) for name in Manifest.__struct_fields__}
+    return Model(**fields | {"fitted": fitted_values(manifest)}, digest=digest)
 
 
 @get(

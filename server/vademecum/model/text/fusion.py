@@ -1,17 +1,22 @@
 """Combine ranked lists: hybrid search, the boost of neighboring turns, and interleaving.
 
-The browser mirrors this file (`web/src/core/text/fusion.ts`; shared cases: tests/conformance/ranking.json). The constants
-were fitted with bench/retrieval.py.
+The browser mirrors this file (`web/src/core/text/fusion.ts`; shared cases: tests/conformance/ranking.json). The weights of
+vector search are fitted for each model (`services/models/fit_model.py`); the other constants were fitted with
+bench/retrieval.py.
 """
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import isfinite
 from typing import TypeVar
 
+from vademecum.model.text.tokenize import tokenize
+
 Key = TypeVar("Key", bound=Hashable)
 
-# The weight of vector search relative to keyword search, for chunks of documents and for turns of conversations.
+# The weights of vector search relative to keyword search for a model without fitted weights: for passages of documents
+# and for turns of conversations.
 VECTOR_WEIGHT = 1.0
 TURN_VECTOR_WEIGHT = 0.4
 # The number of hits from each list that are fused.
@@ -19,6 +24,40 @@ FUSION_DEPTH = 100
 NEAR_BEST = 0.6  # the minimum share of the best score for a hit that counts as near the best
 # The shares that a row receives of the scores of neighbors one position and two positions away.
 NEIGHBOR_SHARES = (0.5, 0.25)
+# An English model splits English text, also invoices and code, into fewer word pieces per word and punctuation mark, and
+# other languages into more.
+MAX_PIECES_PER_WORD = 1.3
+FOREIGN_SHARE = 0.4  # the share of the weight of vector search in such a language
+# ASCII and general punctuation; and ASCII control characters and spaces. Classes such as `\\w` differ in the browser.
+_MARKS = r"!-/:-@\[-`{-~\u00ab\u00bb\u2010-\u2027\u2030-\u205e"
+_BLANKS = r"\x00-\x20\x7f-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
+LANGUAGE_SAMPLE = 10  # the number of passages whose language is compared with that of the question
+
+
+_LATIN = re.compile("[a-z0-9]")  # in a folded term
+_WORD_OR_MARK = re.compile(f"[{_MARKS}]|[^{_BLANKS}{_MARKS}]+")
+
+
+def language_share(text: str, tokens: int) -> float:
+    """Return the share of its weight that an English model's vector of a text deserves: 1, `FOREIGN_SHARE` or 0.
+
+    It is 0 if most search terms have no Latin letter or digit, and `FOREIGN_SHARE` if the model splits the text into
+    more than `MAX_PIECES_PER_WORD` word pieces (`tokens`) per word and punctuation mark.
+    """
+    terms = tokenize(text)
+    if 2 * sum(_LATIN.search(term) is None for term in terms) > len(terms):
+        return 0.0
+    words = len(_WORD_OR_MARK.findall(text))
+    return 1.0 if tokens <= MAX_PIECES_PER_WORD * words else FOREIGN_SHARE
+
+
+def common_share(question: float, passages: Sequence[float]) -> float:
+    """Return the share of the vector weight for a question and the passages that it meets, of which there is at least one.
+
+    A share below 1 needs agreement of the question and most passages: for a Spanish question about English documents the
+    vectors are better than the words, which hardly match.
+    """
+    return max(question, sorted(passages)[len(passages) // 2])
 
 
 def boost_neighbors(scores: Sequence[float], groups: Sequence[Hashable]) -> list[float]:

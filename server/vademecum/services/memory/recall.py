@@ -29,7 +29,7 @@ from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.timestamps import age_days
 from vademecum.model.text import dates_in_text
-from vademecum.model.text.fusion import FUSION_DEPTH, TURN_VECTOR_WEIGHT, boost_found_neighbors
+from vademecum.model.text.fusion import FUSION_DEPTH, boost_found_neighbors
 from vademecum.services.memory.scope import locate_row
 from vademecum.services.models.active_model import OPEN_TIMEOUT_S
 from vademecum.services.runtime.job_queue import JobQueue
@@ -128,14 +128,14 @@ class Recall:
         mode: SearchMode = "hybrid" if embedder is not None else "words"
         depth = max(k, FUSION_DEPTH)
         while True:
-            hits, read = await self.hybrid_search.search_hybrid(
+            hits, read, _ = await self.hybrid_search.search_hybrid(
                 user_id,
                 query,
                 ids,
                 depth,
                 mode,
                 (epoch, seq),
-                TURN_VECTOR_WEIGHT,
+                "turns",
                 dates_in_text.query_date_terms(query, self._clock()),
             )
             async with self._users.open(user_id) as store:

@@ -1,7 +1,7 @@
 """Store statements as memories, deduplicated within their scope, and search memories.
 
 An exact repetition refreshes the existing memory. A repetition in similar words supersedes the old memory, which stays
-as history. Detecting similar words needs a model with a fitted threshold, which E5 lacks. Secrets are redacted before
+as history. Detecting similar words needs a model with a fitted threshold. Secrets are redacted before
 any lookup or write.
 """
 

@@ -115,11 +115,13 @@ class DocumentSearch:
         if not scope:
             return Found(SearchScope(session_id, [], used_mode, True, 0), [])
         depth = max(k, FUSION_DEPTH)
-        hits, read = await self._hybrid_search.search_hybrid(user_id, query, scope, depth, used_mode, at)
+        hits, read, share = await self._hybrid_search.search_hybrid(
+            user_id, query, scope, depth, used_mode, at
+        )
         named = await asyncio.to_thread(find_named_documents, query, names)
         if named.documents and named.documents < names.keys():
-            named_hits, _ = await self._hybrid_search.search_hybrid(
-                user_id, query, named.documents, depth, used_mode, at
+            named_hits, *_ = await self._hybrid_search.search_hybrid(
+                user_id, query, named.documents, depth, used_mode, at, vector_share=share
             )
             hits = _interleave_named(named_hits, hits, is_certain=named.is_certain)
         async with self._users.open(user_id) as store:

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.engines.onnx.errors import EmbedderClosed
 from vademecum.errors import Busy
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.vector_codec import Vectors
-from vademecum.model.text.fusion import VECTOR_WEIGHT, fuse_hybrid
+from vademecum.model.text.fusion import LANGUAGE_SAMPLE, common_share, fuse_hybrid, language_share
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
+    from vademecum.engines.onnx.embedder import Embedder
 
+T = TypeVar("T")
 MAX_ATTEMPTS = 3  # how often a search is tried, because the index may be replaced or found damaged during it
 ScoredHits = list[tuple[Hit, float]]
+
+
+class HybridResult(NamedTuple):
+    """The result of a search.
+
+    `hits`: best first. `seq`: up to which the index has certainly read; if it is lower than that of the question, the index
+    was not up to date. `vector_share`: see `_vector_share`.
+    """
+
+    hits: ScoredHits
+    seq: int
+    vector_share: float
 
 
 class HybridSearch:
@@ -39,17 +53,22 @@ class HybridSearch:
         depth: int,
         mode: SearchMode,
         at: tuple[str, int],
-        vector_weight: float = VECTOR_WEIGHT,
+        rows: Literal["chunks", "turns"] = "chunks",
         date_terms: str = "",
-    ) -> tuple[ScoredHits, int]:
-        """Return two values: the best hits within `ids`, and the `seq` up to which the index has certainly read.
+        vector_share: float | None = None,
+    ) -> HybridResult:
+        """Return the best hits within `ids`.
 
-        `at`: epoch and `seq` at the time of the question. If the returned `seq` is lower, the index was not up to date.
-        `date_terms`: search terms in addition to the query. Raises Busy while the index is being rebuilt.
+        `at`: epoch and `seq` at the time of the question. `rows`: what the index contains; the weight of vector search
+        depends on it. `date_terms`: search terms in addition to the query. `vector_share`: the share of an earlier search
+        for the same question; without it, the share is computed. Raises Busy while the index is being rebuilt.
         """
-        return await self._with_retries(
-            user_id, at, lambda: self._search(user_id, query, date_terms, ids, depth, mode, vector_weight)
+        (hits, share), seq = await self._with_retries(
+            user_id,
+            at,
+            lambda: self._search(user_id, query, date_terms, ids, depth, mode, rows, vector_share),
         )
+        return HybridResult(hits, seq, share)
 
     async def nearest_texts(
         self, user_id: str, text: str, ids: Collection[str], depth: int, at: tuple[str, int]
@@ -58,8 +77,8 @@ class HybridSearch:
         return await self._with_retries(user_id, at, lambda: self._search_nearest(user_id, text, ids, depth))
 
     async def _with_retries(
-        self, user_id: str, at: tuple[str, int], work: Callable[[], Awaitable[ScoredHits]]
-    ) -> tuple[ScoredHits, int]:
+        self, user_id: str, at: tuple[str, int], work: Callable[[], Awaitable[T]]
+    ) -> tuple[T, int]:
         seq = await self._wait_for_index(user_id, *at)
         for _ in range(MAX_ATTEMPTS):
             try:
@@ -93,8 +112,9 @@ class HybridSearch:
         ids: Collection[str],
         depth: int,
         mode: SearchMode,
-        vector_weight: float,
-    ) -> ScoredHits:
+        rows: Literal["chunks", "turns"],
+        vector_share: float | None,
+    ) -> tuple[ScoredHits, float]:
         embedder = await self._indexes.embedder(user_id)
         vector_hits: list[Hit] = []
         keyword_hits: list[Hit] = []
@@ -109,17 +129,23 @@ class HybridSearch:
                 user_id, lambda index: index.keyword_search(terms, ids, depth)
             )
         if mode == "meaning":
-            return [(hit, hit.score) for hit in vector_hits]
+            return [(hit, hit.score) for hit in vector_hits], 1.0
         if mode == "words":
-            return [(hit, hit.score) for hit in keyword_hits]
+            return [(hit, hit.score) for hit in keyword_hits], 1.0
+        weight = 0.0
+        share = 1.0 if vector_share is None else vector_share
+        if vector_hits and embedder is not None:
+            if vector_share is None:
+                share = await asyncio.to_thread(_vector_share, embedder, query, keyword_hits)
+            weight = share * (embedder.chunk_weight if rows == "chunks" else embedder.turn_weight)
         by_place = {hit.place: hit for hit in (*vector_hits, *keyword_hits)}
         fused = fuse_hybrid(
             [(h.place, h.score) for h in keyword_hits],
             [(h.place, h.score) for h in vector_hits],
             depth,
-            vector_weight,
+            weight,
         )
-        return [(by_place[place], score) for place, score in fused]
+        return [(by_place[place], score) for place, score in fused], share
 
     async def _search_nearest(self, user_id: str, text: str, ids: Collection[str], depth: int) -> ScoredHits:
         embedder = await self._indexes.embedder(user_id)
@@ -128,6 +154,17 @@ class HybridSearch:
         vector, model = await embedder.embed_statement(text), embedder.model
         hits = await self._indexes.read(user_id, lambda index: _nearest(index, model, vector, ids, depth))
         return [(hit, hit.score) for hit in hits]
+
+
+def _vector_share(embedder: Embedder, query: str, keyword_hits: Sequence[Hit]) -> float:
+    """Return the share of the weight of vector search, which depends on the languages of question and passages."""
+    if embedder.is_multilingual or not keyword_hits:
+        return 1.0
+    question = language_share(query, embedder.count_tokens(query))
+    if question == 1:
+        return 1.0
+    passages = [hit.text for hit in keyword_hits[:LANGUAGE_SAMPLE]]
+    return common_share(question, [language_share(text, embedder.count_tokens(text)) for text in passages])
 
 
 def _nearest(index: VectorIndex, model: str, vector: Vectors, ids: Collection[str], depth: int) -> list[Hit]:

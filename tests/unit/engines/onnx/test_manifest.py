@@ -12,7 +12,7 @@ import pytest
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx import pinned_models
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.manifest import Chunker, File, Manifest, Prefixes, Thresholds
+from vademecum.engines.onnx.manifest import Chunker, File, FittedValues, Manifest, Prefixes
 
 PLAIN = Manifest(
     id="m",
@@ -34,7 +34,7 @@ def copy(tiny_model: Path, tmp_path: Path) -> Path:
 def test_hash_covers_only_what_changes_vectors() -> None:
     assert len(PLAIN.hash) == 64
     assert PLAIN.hash == msgspec.json.decode(msgspec.json.encode(PLAIN), type=Manifest).hash
-    judged = msgspec.structs.replace(PLAIN, thresholds=Thresholds(fitted_on="locomo", same_memory=0.91))
+    judged = msgspec.structs.replace(PLAIN, fitted=FittedValues(fitted_on="pairs", same_memory=0.91))
     assert judged.hash == PLAIN.hash
     for change in (
         {"dims": 385},
@@ -106,11 +106,22 @@ def test_missing_model_error_names_the_command(tmp_path: Path) -> None:
         manifests.load(tmp_path)
 
 
-def test_model_without_thresholds_uses_the_pinned_ones() -> None:
+def test_pinned_values_replace_those_of_an_older_manifest() -> None:
     minilm = pinned_models.ALL_MINILM
-    before = msgspec.structs.replace(PLAIN, id=minilm.id, revision=minilm.revision)
-    own = Thresholds(fitted_on="here", same_memory=0.5)
-    assert pinned_models.fitted_thresholds(before) == minilm.thresholds is not None
-    assert pinned_models.fitted_thresholds(msgspec.structs.replace(before, thresholds=own)) == own
-    assert pinned_models.fitted_thresholds(msgspec.structs.replace(before, revision="another")) is None
-    assert pinned_models.fitted_thresholds(PLAIN) is None
+    installed = msgspec.structs.replace(PLAIN, id=minilm.id, revision=minilm.revision)
+    older = FittedValues(fitted_on="an earlier version", same_memory=0.5)
+    assert minilm.fitted is not None
+    assert pinned_models.fitted_values(installed) == minilm.fitted
+    assert pinned_models.fitted_values(msgspec.structs.replace(installed, fitted=older)) == minilm.fitted
+    other = msgspec.structs.replace(installed, revision="another")
+    assert pinned_models.fitted_values(other) is None
+    assert pinned_models.fitted_values(msgspec.structs.replace(other, fitted=older)) == older
+
+
+def test_manifest_of_an_earlier_version_is_read(copy: Path) -> None:
+    path = copy / "manifest.json"
+    stored = msgspec.json.decode(path.read_bytes())
+    stored["thresholds"] = {"fittedOn": "STS-B", "sameMemory": 0.92, "relevant": None}
+    path.write_bytes(msgspec.json.encode(stored))
+    fitted = manifests.load(copy).fitted
+    assert fitted is not None and (fitted.same_memory, fitted.chunk_weight) == (0.92, 1.0)

@@ -1,7 +1,7 @@
 """Ranking matches the shared cases (tests/conformance/ranking.json), which the browser runs too.
 
 The `kind` of a case: `terms` of a text, `bm25` of a few texts, `boost` of the scores of turns (null: no vector), `fuse` of
-ranked lists, or a `search` over rows of an index in memory. `.venv/bin/python tests/unit/model/text/test_ranking_cases.py`
+ranked lists, `language` of a question and passages, or a `search` over rows of an index in memory. `.venv/bin/python tests/unit/model/text/test_ranking_cases.py`
 rewrites the expected values; read the difference before you commit it.
 """
 
@@ -18,7 +18,14 @@ from vademecum.engines.lance import Block, Chunk, Hit
 from vademecum.engines.lance.arrow_schema import to_table
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.model.text.bm25 import SCORE_DIGITS, Postings, bm25_scores, top_k_with_ties
-from vademecum.model.text.fusion import FUSION_DEPTH, boost_neighbors, fuse, fuse_hybrid
+from vademecum.model.text.fusion import (
+    FUSION_DEPTH,
+    boost_neighbors,
+    common_share,
+    fuse,
+    fuse_hybrid,
+    language_share,
+)
 from vademecum.model.text.tokenize import duplicate_key, fold, tokenize, tokenize_query
 from vademecum.services.search.document_search import group_by_text
 
@@ -64,6 +71,12 @@ def of_fuse(case: Case) -> Case:
     return {"fused": [list(row) for row in fuse(case["lists"], case["weights"], case["k"])]}
 
 
+def of_language(case: Case) -> Case:
+    shares = [language_share(spelled(one["text"]), one["tokens"]) for one in case["passages"]]
+    question = language_share(spelled(case["question"]["text"]), case["question"]["tokens"])
+    return {"shares": shares, "common": common_share(question, shares)}
+
+
 def of_search(case: Case) -> Case:
     dims, k, scope = len(case["vector"]), case["k"], frozenset(case["scope"])
     table = to_table(blocks(case), dims)
@@ -87,7 +100,14 @@ def of_search(case: Case) -> Case:
     }
 
 
-KINDS = {"terms": of_terms, "bm25": of_bm25, "boost": of_boost, "fuse": of_fuse, "search": of_search}
+KINDS = {
+    "terms": of_terms,
+    "bm25": of_bm25,
+    "boost": of_boost,
+    "fuse": of_fuse,
+    "language": of_language,
+    "search": of_search,
+}
 
 
 def blocks(case: Case) -> list[Block]:

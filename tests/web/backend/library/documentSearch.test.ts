@@ -8,6 +8,7 @@ import { editRow } from "../../../../web/src/storage/editRow.ts";
 import { EmbeddingModel, type ModelInfo } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
 import { counting, contextOf, insert, openRows, type Counted } from "../../device.ts";
+import { encode } from "../../../../web/src/core/schema/vector_codec.ts";
 import { soon } from "../../../soon.ts";
 
 const CHUNKS_MAX = 5; // the limit in chunks: two documents of two chunks fit, three do not
@@ -140,4 +141,75 @@ test("the next search repeats a failed read of blocks", async () => {
   await expect(ask("only-a")).rejects.toThrow("The disk does not answer.");
   records.vectorEmbeddings.find = find;
   expect((await ask("only-a")).in).toEqual(["a"]);
+});
+
+// -- the weight of meaning --------------------------------------------------------------------------------------------
+
+/** A search with a fake model of three dimensions, whose vector of a text is chosen by `vectors`. */
+async function searchWithModel(
+  question: string,
+  texts: Record<string, { text: string; vector: number[] }>,
+  { thresholds = null as unknown, countTokens = (texts: string[]) => texts.map((text) => text.length) } = {},
+) {
+  for (const [id, { text, vector }] of Object.entries(texts)) {
+    await insert(records, "documents", { id, activeSessions: ["foreign"] });
+    const chunks = [{ index: 0, start: 0, text, tokens: 3 }];
+    const embedding = encode(Float32Array.from(vector));
+    const row = { id: `${id}.0`, documentId: id, block: 0, chunks, embedding, model: "m", dims: 3 };
+    await insert(records, "vectorEmbeddings", row);
+  }
+  model = { hash: "m", dims: 3 };
+  const embedder = {
+    manifest: { hash: "m", dims: 3, thresholds },
+    query: async () => Float32Array.of(1, 0, 0),
+    countTokens: async (texts: string[]) => countTokens(texts),
+    close: () => {},
+  };
+  const context = contextOf(records, () => ({ model: model as ModelInfo }));
+  const embedding = new EmbeddingModel(context);
+  embedding.embedderIfDownloaded = async () => embedder as never;
+  const { results, byMeaning } = await new DocumentSearch(context, embedding).search(question, "foreign", 5);
+  return { order: results.map(({ documentId }) => documentId), byMeaning };
+}
+
+const NEAR = [1, 0, 0];
+const FAR = [0, 1, 0];
+const GERMAN = {
+  byWords: { text: "Miete Wohnung Hafenstrasse", vector: FAR },
+  byMeaning: { text: "Miete im Voraus", vector: NEAR },
+};
+
+test("meaning counts less in a language that the model splits into many pieces", async () => {
+  const found = await searchWithModel("Miete Wohnung Hafenstrasse", GERMAN);
+  expect(found).toEqual({ order: ["byWords", "byMeaning"], byMeaning: true });
+});
+
+test("a multilingual model has its full weight in every language", async () => {
+  const thresholds = { chunkWeight: 3, languages: ["en", "zh"] };
+  const found = await searchWithModel("Miete Wohnung Hafenstrasse", GERMAN, { thresholds });
+  expect(found).toEqual({ order: ["byMeaning", "byWords"], byMeaning: true });
+});
+
+test("a fitted weight applies to text of a known language", async () => {
+  const countTokens = (texts: string[]) => texts.map((text) => text.split(" ").length);
+  const thresholds = { chunkWeight: 3, languages: ["en"] };
+  const found = await searchWithModel("Miete Wohnung Hafenstrasse", GERMAN, { thresholds, countTokens });
+  expect(found.order).toEqual(["byMeaning", "byWords"]);
+});
+
+test("words alone rank text in a script that the model does not know", async () => {
+  const found = await searchWithModel("аренда квартиры", {
+    byWords: { text: "аренда квартиры в порту", vector: FAR },
+    byMeaning: { text: "аренда", vector: NEAR },
+    other: { text: "порт", vector: NEAR },
+  });
+  expect(found).toEqual({ order: ["byWords", "byMeaning"], byMeaning: true });
+});
+
+test("a failed token count falls back to words and says so", async () => {
+  const countTokens = () => {
+    throw new Error("the worker has crashed");
+  };
+  const found = await searchWithModel("Miete Wohnung Hafenstrasse", GERMAN, { countTokens });
+  expect(found).toEqual({ order: ["byWords", "byMeaning"], byMeaning: false });
 });

@@ -6,6 +6,8 @@
  */
 
 import { PassageIndex, toBlock, type PassageSearchResult } from "../../core/documents/passageIndex.ts";
+import { commonShare, LANGUAGE_SAMPLE, languageShare, VECTOR_WEIGHT } from "../../core/text/fusion.ts";
+import type { Embedder } from "../../embedder/embedder.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import type { EmbeddingModel } from "./embeddingModel.ts";
 import { blocksOf } from "./documents.ts";
@@ -34,6 +36,39 @@ interface CachedDocument {
   chunks: number;
   /** Whether the document has changed, so that the next search reads it again. */
   stale: boolean;
+}
+
+/**
+ * Return the weight of meaning for a question, which depends on the languages of the question and its passages.
+ * `questionTokens`: the number of tokens of the question.
+ */
+async function vectorWeight(
+  { manifest, countTokens }: Embedder,
+  query: string,
+  questionTokens: number,
+  passages: PassageIndex,
+  ids: readonly string[],
+): Promise<number> {
+  const { chunkWeight = VECTOR_WEIGHT, languages = ["en"] } = manifest.thresholds ?? {};
+  if (languages.includes("zh")) return chunkWeight; // a multilingual model
+  const question = languageShare(query, questionTokens);
+  const texts = question < 1 ? passages.bestTexts(query, ids, LANGUAGE_SAMPLE) : [];
+  if (texts.length === 0) return chunkWeight;
+  const counts = await countTokens(texts);
+  const shares = texts.map((text, n) => languageShare(text, counts[n]!));
+  return chunkWeight * commonShare(question, shares);
+}
+
+/** Return the vector of a question and the weight of meaning for it. */
+async function embedQuestion(
+  embedder: Embedder,
+  query: string,
+  passages: PassageIndex,
+  ids: readonly string[],
+): Promise<{ vector: Float32Array; weight: number }> {
+  // Both requests are sent at once: after the vector, the worker may begin a passage, and the count would wait for it.
+  const [[tokens], vector] = await Promise.all([embedder.countTokens([query]), embedder.query(query)]);
+  return { vector, weight: await vectorWeight(embedder, query, tokens!, passages, ids) };
 }
 
 export class DocumentSearch {
@@ -70,12 +105,12 @@ export class DocumentSearch {
       const embedder = documents.length ? await this.#model.embedderIfDownloaded() : null;
       const fits = embedder?.manifest.hash === model;
       const lost = (error: unknown) => this.#model.discard(embedder!, error);
-      const vector = embedder && fits ? await embedder.query(query).catch(lost) : null;
       const ids = documents.map(({ id }) => id);
+      const asked = embedder && fits ? await embedQuestion(embedder, query, passages, ids).catch(lost) : null;
       return {
-        results: passages.search(query, vector, ids, k),
+        results: passages.search(query, asked?.vector ?? null, ids, k, asked?.weight),
         searched: documents.map(({ filename }) => filename),
-        byMeaning: vector !== null,
+        byMeaning: asked !== null,
       };
     });
   }

@@ -8,7 +8,7 @@ import { compareStrings } from "../../lib/compareStrings.ts";
 import { findNamedDocuments } from "./filename_match.ts";
 import { tokenizeQuery, duplicateKey } from "../text/tokenize.ts";
 import { topKWithTies, bm25Scores, Postings, roundScore } from "../text/bm25.ts";
-import { interleave, FUSION_DEPTH, isNearBest, fuseHybrid } from "../text/fusion.ts";
+import { interleave, FUSION_DEPTH, isNearBest, fuseHybrid, VECTOR_WEIGHT } from "../text/fusion.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../schema/rows.ts";
 import { decode } from "../schema/vector_codec.ts";
 
@@ -132,12 +132,27 @@ export class PassageIndex {
     this.#held.delete(documentId);
   }
 
-  /** Return the k best passages for a question, by words and, if there is a query vector, by meaning. */
-  search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): PassageHit[] {
+  /**
+   * Return the k best passages for a question, by words and, if there is a query vector, by meaning.
+   * `vectorWeight` is the weight of meaning relative to words.
+   */
+  search(
+    query: string,
+    vector: Float32Array | null,
+    documentIds: Iterable<string>,
+    k: number,
+    vectorWeight = VECTOR_WEIGHT,
+  ): PassageHit[] {
     if (!vector) return this.words(query, documentIds, k);
     const depth = Math.max(k, FUSION_DEPTH);
-    const find = (scope: readonly Held[]) => this.#byBoth(scope, query, vector, depth);
+    const find = (scope: readonly Held[]) => this.#byBoth(scope, query, vector, depth, vectorWeight);
     return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
+  }
+
+  /** Return the texts of the k best chunks for the words of a question, with repeated texts. */
+  bestTexts(query: string, documentIds: Iterable<string>, k: number): string[] {
+    const hits = byWords(this.#within(documentIds), query, k);
+    return hits.map(({ held, row }) => held.rows[row]!.chunk.text);
   }
 
   /** Return the k best passages for the words of a question, by BM25. */
@@ -151,12 +166,18 @@ export class PassageIndex {
     return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, FUSION_DEPTH)), k);
   }
 
-  #byBoth(scope: readonly Held[], query: string, vector: Float32Array, depth: number): Hit[] {
+  #byBoth(
+    scope: readonly Held[],
+    query: string,
+    vector: Float32Array,
+    depth: number,
+    vectorWeight: number,
+  ): Hit[] {
     const words = byWords(scope, query, depth);
     const meaning = this.#byMeaning(scope, vector, depth);
     const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
     const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
-    const fused = fuseHybrid(words.map(scored), meaning.map(scored), depth);
+    const fused = fuseHybrid(words.map(scored), meaning.map(scored), depth, vectorWeight);
     return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
   }
 

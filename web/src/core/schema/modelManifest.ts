@@ -13,4 +13,13 @@ export interface Manifest {
   output: string;
   prefixes: { query: string; passage: string };
   files: ModelFile[];
+  /** Values that were fitted for the model. Missing or null if the model was never fitted. */
+  thresholds?: FittedValues | null;
+}
+
+export interface FittedValues {
+  /** The weight of vector search relative to keyword search, for passages of documents. */
+  chunkWeight: number;
+  /** The languages in which vectors find passages about as well as keywords, or better. */
+  languages: string[];
 }

@@ -3,6 +3,8 @@
  * tested with tests/conformance/ranking.json.
  */
 
+import { tokenize } from "./tokenize.ts";
+
 /** Number of hits of each list that are fused. */
 export const FUSION_DEPTH = 100;
 /** Share of the best score that a hit needs to count as near the best. */
@@ -10,7 +12,45 @@ const NEAR_BEST = 0.6;
 /** Shares that a row receives from the scores of the rows one and two positions away. */
 const NEIGHBOR_SHARES = [0.5, 0.25];
 
+/** The weight of vector search relative to keyword search for a model without fitted weights. */
+export const VECTOR_WEIGHT = 1;
+/**
+ * An English model splits English text into fewer word pieces per word and punctuation mark, and other languages into
+ * more.
+ */
+const MAX_PIECES_PER_WORD = 1.3;
+/** Share of the weight of vector search in such a language. */
+const FOREIGN_SHARE = 0.4;
+/** The number of passages whose language is compared with that of the question. */
+export const LANGUAGE_SAMPLE = 10;
+
+/** A word, or an ASCII or general punctuation mark. Classes such as `\w` differ in Python. */
+const WORD_OR_MARK =
+  /[!-/:-@[-`{-~\u00ab\u00bb\u2010-\u2027\u2030-\u205e]|[^\x00-\x20\x7f-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff!-/:-@[-`{-~\u00ab\u00bb\u2010-\u2027\u2030-\u205e]+/gu;
+
 type ScoredKey = readonly [key: string, score: number];
+
+/**
+ * Return the share of its weight that an English model's vector of a text deserves: 1, `FOREIGN_SHARE` or 0. It is 0 if
+ * most search terms have no Latin letter or digit, and `FOREIGN_SHARE` if the model splits the text into more than
+ * `MAX_PIECES_PER_WORD` word pieces (`tokens`) per word and punctuation mark.
+ */
+export function languageShare(text: string, tokens: number): number {
+  const terms = tokenize(text);
+  const foreign = terms.filter((term) => !/[a-z0-9]/u.test(term));
+  if (2 * foreign.length > terms.length) return 0;
+  const words = text.match(WORD_OR_MARK)?.length ?? 0;
+  return tokens <= MAX_PIECES_PER_WORD * words ? 1 : FOREIGN_SHARE;
+}
+
+/**
+ * Return the share of the vector weight for a question and the passages that it meets, of which there is at least one.
+ * A share below 1 needs agreement of the question and most passages.
+ */
+export function commonShare(question: number, passages: readonly number[]): number {
+  const ordered = passages.toSorted((a, b) => a - b);
+  return Math.max(question, ordered[Math.floor(ordered.length / 2)]!);
+}
 
 /**
  * Return each row's score plus a share of its neighbors' scores. Rows are in order. Neighbors are at most two positions
@@ -81,6 +121,7 @@ export function fuseHybrid(
   keywordHits: readonly ScoredKey[],
   vectorHits: readonly ScoredKey[],
   k: number,
+  vectorWeight = VECTOR_WEIGHT,
 ): [key: string, score: number][] {
-  return fuse([rescale(keywordHits, 0), rescale(vectorHits)], [1, 1], k);
+  return fuse([rescale(keywordHits, 0), rescale(vectorHits)], [1, vectorWeight], k);
 }

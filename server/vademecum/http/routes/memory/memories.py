@@ -85,8 +85,8 @@ class Confirmed(msgspec.Struct):
 async def remember_route(request: Req, data: JSONBody[NewMemory]) -> Response[bytes]:
     """Store a memory in the session's project, or in the project with this id or name. Returns 201 if the memory is new. If
     the scope already has it, the result is `deduplicated`: an identical memory is refreshed (200). An older memory in almost
-    the same words is superseded (`supersedes`) and kept as history. Superseding needs an embedding model with a calibrated
-    threshold (all-MiniLM-L6-v2); with E5 or without a model both memories are kept. Keys and passwords are not stored; if
+    the same words is superseded (`supersedes`) and kept as history. Superseding needs an embedding model; without one
+    both memories are kept. Keys and passwords are not stored; if
     the text contained any, `redacted` is true."""
     statement = Statement(data.text, data.session_id, data.project, data.pinned)
     remembered = await request.services.memories.remember(request.user.id, statement, request.limits)
