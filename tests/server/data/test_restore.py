@@ -15,7 +15,7 @@ from server.in_process_server import house, run
 from vademecum.engines.duckdb.erasure_replay import replay_erasures
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.errors import Broken
-from vademecum.services.data.partial_backup import partial_backup_folder
+from vademecum.services.data.backup_staging import backup_staging_folder
 from vademecum.services.sync.stream import CLOSED
 
 
@@ -298,7 +298,7 @@ def test_backup_removes_leftovers_of_crashed_but_not_of_running_backups(tmp_path
             (left,) = names(tmp_path) - before
             assert list((tmp_path / left).rglob("records.duckdb"))
             os.utime(tmp_path / left, (0, 0))
-            with partial_backup_folder(tmp_path / "slow") as slow:
+            with backup_staging_folder(tmp_path / "slow") as slow:
                 os.utime(slow, (0, 0))
                 await h.services.backup.create(tmp_path / "third")
                 assert names(tmp_path) == before | {"third", slow.name}

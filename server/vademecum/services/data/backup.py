@@ -23,7 +23,7 @@ from vademecum.errors import BadRequest, Broken, Busy, VademecumError
 from vademecum.fsync import sync_folder
 from vademecum.model.records.paths import user_folder
 from vademecum.model.records.store_interface import AccountStore, UserStores
-from vademecum.services.data.partial_backup import partial_backup_folder
+from vademecum.services.data.backup_staging import backup_staging_folder
 from vademecum.services.runtime.job_queue import JobQueue
 
 MANIFEST = "backup.json"
@@ -83,11 +83,11 @@ class BackupService:
                 )
             if target.exists():
                 raise BadRequest(f"{target} already exists. Nothing was written. Choose another name.")
-            with suppress(FileExistsError):  # if the parent is a file, `partial_backup_folder` fails below
+            with suppress(FileExistsError):  # if the parent is a file, `backup_staging_folder` fails below
                 target.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             with _translate_write_errors(target):
-                staging = stack.enter_context(partial_backup_folder(target))
+                staging = stack.enter_context(backup_staging_folder(target))
             return await self._fill(staging, target)
 
     async def _fill(self, staging: Path, target: Path) -> BackupManifest:

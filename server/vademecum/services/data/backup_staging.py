@@ -21,7 +21,7 @@ MIN_AGE_S = 60.0  # younger folders are not deleted, because a new backup may no
 
 
 @contextmanager
-def partial_backup_folder(target: Path) -> Iterator[Path]:
+def backup_staging_folder(target: Path) -> Iterator[Path]:
     """Create and lock a new folder beside `target`. Raises OSError if that fails."""
     _delete_abandoned(target.parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=target.parent))
