@@ -80,7 +80,7 @@ test("forget everything clears the waiting data of that account only", async () 
   expect(await harness.liveRows(user, "documents")).toEqual([]);
 });
 
-test("deleting a row deletes its conflict losers or drafts", async () => {
+test("deleting a fact deletes its conflict losers, and deleting a chat its draft", async () => {
   const { page, user } = device;
   const at = new Date().toISOString();
   const lost = { userId: user.userId, collection: "facts", fields: { value: "mine" }, at };

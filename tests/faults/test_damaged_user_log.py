@@ -247,7 +247,7 @@ def test_writes_after_the_repair_survive_a_crash(outcome, name):
     assert outcome.after[name] == outcome.before[name]
 
 
-def test_device_that_has_lost_rows_misses_no_later_row(outcome):
+def test_device_ahead_of_damaged_server_misses_no_later_row(outcome):
     """Such a device has a checkpoint after the damage. It must receive later rows or 409 EPOCH."""
     assert {name: rows for name, rows in outcome.missed.items() if rows} == {}
 

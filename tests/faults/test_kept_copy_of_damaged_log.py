@@ -93,7 +93,7 @@ def test_erase_command_removes_copy_of_damaged_log_without_any_delete(tmp_path: 
     asyncio.run(scenario())
 
 
-def test_server_start_erases_deleted_row_whose_job_marker_was_lost(tmp_path: Path) -> None:
+def test_server_start_erases_deleted_row_although_erase_job_marker_was_lost(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with repaired_server(tmp_path / "data", deletes=True) as repaired:
             await soon(lambda: not repaired.copy.exists() and not repaired.marker.exists())

@@ -27,7 +27,7 @@ def value_of(module: str, name: str) -> list[float]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_page_states_constants_of_the_code(row):
+def test_documented_constants_match_the_code(row):
     _, original, here, module, name, reason = row
     assert [float(number) for number in here.split(",")] == value_of(module, name)
     assert original == here or reason.strip(), "a number that differs from the original needs a reason"

@@ -85,7 +85,7 @@ test.runIf(SOAK)("regular expressions take linear time", { timeout: 120_000 }, a
 });
 
 test.runIf(SOAK).each(QUADRATIC)(
-  "superlinear growth of %s is detected",
+  "superlinear running time of the expression %s is detected",
   { timeout: 60_000 },
   (expression) => {
     expect(growingText({ where: "here", expression })).toBeDefined();

@@ -88,7 +88,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         running = not is_locked
     yield Finding("server", True, f"running at {auth.url}" if running and auth else "not running")
     yield _examine_spool(data, running)  # before the checks below, because they ingest the spool
-    yield _examine_marks(data)  # before `_examine_users`, whose app removes damaged lines
+    yield _examine_marks(data)  # before `_examine_users`, which starts the app, which repairs the marks
     yield _examine_users(settings)
     yield _examine_erasures(data)
     yield _examine_deleted_accounts(data, running)  # after `_examine_users`, whose app erases them
@@ -168,7 +168,7 @@ def _examine_rollbacks(data: Path) -> Finding:
 
 
 def _examine_marks(data: Path) -> Finding:
-    """Report damaged lines of the file with the highest acknowledged `seq` of each account."""
+    """Report damaged lines in `ledger/marks`, which stores the high-water mark of each account."""
     from vademecum.engines.duckdb.marks import count_damaged_lines  # deferred: the import is slow
 
     try:

@@ -170,7 +170,7 @@ def test_invalid_link_page_explains_what_to_do(tmp_path):
     run(scenario)
 
 
-def test_sign_in_pages_allow_only_their_own_style(tmp_path):
+def test_csp_of_sign_in_pages_allows_only_their_inline_style(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             for path in ("/v1/sign-in", await h.services.account_service.ensure_owner()):

@@ -142,7 +142,7 @@ async def own_ids(h, person):
     }
 
 
-def test_every_route_is_in_the_table_of_foreign_ids(tmp_path):
+def test_every_route_has_requests_with_ids_of_another_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             served, known = routes_of(h.app), set(TABLE)

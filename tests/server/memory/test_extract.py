@@ -95,7 +95,7 @@ def test_entities_keep_the_project_of_their_extraction(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_repeated_extraction_reuses_rows_and_offers_known_names(tmp_path):
+def test_repeated_extraction_reuses_rows_and_prompts_with_known_names(tmp_path):
     async def scenario(h, model, ada):
         await push_turns(ada)
         await wait_until_finished(ada)

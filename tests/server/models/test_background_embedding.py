@@ -137,7 +137,7 @@ async def test_attaching_a_large_account_detaches_several_small_accounts(tmp_pat
             assert len(await person.pull("facts")) == 3
 
 
-async def test_single_account_over_row_limit_stays_attached_between_requests(tmp_path):
+async def test_file_of_single_account_over_row_limit_stays_open_between_requests(tmp_path):
     async with house(tmp_path, attached_rows_max=1) as h:
         ada = await h.person()
         assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []

@@ -53,7 +53,7 @@ def test_push_of_too_many_rows_is_rejected(tmp_path):
 
 @pytest.mark.parametrize("how", ["gzip", "br", "GZIP, identity"])
 @pytest.mark.parametrize("path", ["/v1/sync/facts/0/push", "/v1/search", "/v1/documents"])
-def test_push_with_compressed_body_is_rejected(tmp_path, path, how):
+def test_request_with_compressed_body_is_rejected(tmp_path, path, how):
     async def scenario(ada):
         packed = gzip.compress(json.dumps([{"newDocumentState": fact("f1")}]).encode())
         answer = await ada.call("POST", path, content=packed, headers={"Content-Encoding": how})

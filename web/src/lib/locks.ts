@@ -9,7 +9,7 @@ export const lockNames = {
    * account's rows holds it in exclusive mode.
    */
   account: (userId: string) => `vademecum-account-${userId}`,
-  /** Lock that is held while the rows of an account are opened. */
+  /** Lock of the tab that is opening the account's database, so that only one tab opens it at a time. */
   opening: (userId: string) => `vademecum-opening-${userId}`,
   /** Lock of the tab that syncs the account. */
   sync: (userId: string) => `vademecum-sync-${userId}`,

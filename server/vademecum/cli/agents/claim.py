@@ -21,7 +21,9 @@ from vademecum.model.text.sanitize import sanitize_line
 @folder_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) -> None:
-    """Assign a folder to an existing project: PROJECT (a name or an id), or the project with the folder's name.
+    """Assign a folder to the existing project PROJECT (a name or an id).
+
+    Without PROJECT, the project with the same name as the folder is used.
 
     Agents that work in the folder then see that project's memory. Everything in the folder's current project moves to
     that project. This cannot be undone.

@@ -13,7 +13,8 @@ from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_MAX = 64 * 2**10  # in bytes; checked after each received chunk, so a slightly larger head may pass
-# Maximum number of seconds until a head is complete, from the connection or from the first byte of a later request.
+# Time limit in seconds for a complete request head, from the opening of the connection or from the first byte of a later
+# request.
 HEAD_S = 60.0
 BODY_IDLE_S = 60.0  # a connection is closed if no byte of a request body arrives for this many seconds
 _UNCHANGED = "Nothing was changed."

@@ -27,7 +27,8 @@ from vademecum.model.sync.transaction import Change, RowIndex
 
 ROLLBACK = ".put-back"  # suffix of a file beside the ledger, which reports a rollback to `doctor`
 SEQ_MAX = 2**52  # a line with a higher seq is damaged
-SPARE = 1000  # lines, beyond twice the current ones, that may be appended before the ledger is compacted
+# The ledger is compacted after twice as many lines as were in effect, and this many more, have been appended.
+SPARE = 1000
 _log = structlog.get_logger("vademecum.ledger")
 
 

@@ -11,7 +11,9 @@ from vademecum.engines.files.formats.ooxml.currencies import NAME, SYMBOLS
 from vademecum.engines.files.result import Part
 from vademecum.model.documents.chunking import BUDGET, points
 
-NAMES_MAX = BUDGET // 3  # in points; longer column names would leave too little space for rows
+NAMES_MAX = (
+    BUDGET // 3
+)  # in the points of `chunking`; longer column names would leave too little of a chunk for rows
 HEADER_ROWS_MAX = 10  # the header row is one of this many first rows; a title may be above it
 SAMPLE = 20
 _NUMBER = re.compile(

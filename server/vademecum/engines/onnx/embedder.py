@@ -93,7 +93,7 @@ class _Lane:
 class Embedder:
     """An open embedding model. Create it from any thread, call it from a running event loop, close it once.
 
-    Worker threads call `is_idle`, which returns whether passages may use all cores because no request is waiting.
+    Worker threads call `is_idle`. It returns whether no request is waiting; only then do passages use all cores.
     The constructor raises ModelError if the model is missing or damaged.
     """
 

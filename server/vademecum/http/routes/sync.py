@@ -88,7 +88,9 @@ async def pull_route(
     except RollbackDetected as proof:
         services = request.services
         await start_new_epoch(services.users, services.background_jobs, request.user.id, (proof.epoch, seq))
-        page = await pull(request.services.users, request.user.id, name, seq, id, limit)  # raises OtherEpoch
+        page = await pull(
+            request.services.users, request.user.id, name, seq, id, limit
+        )  # raises OtherEpoch now
     if isinstance(page, bytes):
         return Response(page, media_type="application/json")
     return Stream(page, media_type="application/json")

@@ -125,7 +125,7 @@ def _is_assumed(
     if isinstance(mark, dict) and stored.base is not None and mark.get("base") == stored.base:
         return True
     if stored.deleted:
-        # The tombstone of the device that deleted the row still has content. Compare it without the content.
+        # A device that deleted the row sends it with its content, which the stored tombstone lacks.
         return (
             bool(assumed.get("_deleted")) and make_tombstone(collection, assumed, context.now) == stored.row
         )

@@ -1,4 +1,4 @@
-"""Show text from outside to a person: in a terminal, or as a name in a message."""
+"""Make untrusted text safe to display: on one line in a terminal, or as a shortened name in a message."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ FUSION_DEPTH = 100
 NEAR_BEST = 0.6  # the minimum share of the best score for a hit that counts as near the best
 # The shares that a row receives of the scores of neighbors one position and two positions away.
 NEIGHBOR_SHARES = (0.5, 0.25)
-# An English model splits English text, also invoices and code, into fewer word pieces per word and punctuation mark, and
-# other languages into more.
+# Limit of word pieces per word or punctuation mark. An English model stays below it for English text, including invoices
+# and code, and exceeds it for other languages.
 MAX_PIECES_PER_WORD = 1.3
 FOREIGN_SHARE = 0.4  # the share of the weight of vector search in such a language
 # ASCII and general punctuation; and ASCII control characters and spaces. Classes such as `\\w` differ in the browser.

@@ -17,7 +17,7 @@ BUCKETS_MAX = 50_000
 CROWDED_MAX = 100  # the maximum number of addresses in `crowded`
 DELAY_MAX_S = 60.0
 FAILURES_FREE = 2  # how many failures of an address cause no delay
-FORGET_FAILURES_S = 3600.0  # how long after the end of the last delay failures are forgotten
+FORGET_FAILURES_S = 3600.0  # failures are forgotten this long after the last delay has ended
 
 
 class RateLimiter:

@@ -136,8 +136,8 @@ class SignIn:
             async with self._device_attempt(device):
                 yield
             return
-        # The browser is known for another account only. Count the attempt by address, because the request was only
-        # counted for the browser.
+        # If the browser is known, then for another account. The request was counted for the browser only, so count the
+        # attempt for the address.
         if device is not None:
             self._rate_limiter.take("sign_in", address)
         self._rate_limiter.take("sign_in", f"{address} {account_key}")

@@ -241,7 +241,7 @@ class MemoryVectorizer:
 
 
 class _EmbeddedBlock(NamedTuple):
-    """A block with its vectors. `seqs`: maps the keys of the rows they were computed from to the `seq` at that time."""
+    """A block with its vectors. `seqs`: by key, the `seq` that each row had when the vectors were computed from it."""
 
     block: Block
     seqs: dict[str, int]

@@ -41,6 +41,6 @@ async def create_jobs_for_new_turns(store: UserStore) -> None:
 
 
 def list_new_turns(store: UserStore) -> list[Entry]:
-    """Return the next turns without jobs, in the order of `seq`, or [] if turns cause no jobs."""
+    """Return the next turns that have no jobs yet, in the order of `seq`, or [] while extraction is off for the account."""
     start = store.jobs.extracted_up_to_seq
     return [] if start is None else store.entries_after(job_triggers.TURNS, start, BATCH_TURNS)

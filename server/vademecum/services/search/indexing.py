@@ -236,7 +236,8 @@ class IndexSource(Protocol):
 class Indexer:
     """Updates the users' indexes from the records.
 
-    `may_follow`: returns False while a model change writes vectors of the new model, which the index cannot store.
+    `may_follow`: returns whether the index of a user may read new rows. It returns False while a model change writes
+    vectors of the new model, which the index cannot store.
     """
 
     def __init__(

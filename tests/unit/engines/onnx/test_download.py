@@ -143,7 +143,7 @@ def test_stale_folder_of_killed_process_is_deleted(tiny: tuple[PinnedModel, Path
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_folder_with_unpublished_files_is_refused(
+def test_folder_with_altered_or_missing_model_file_is_refused(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, name: str
 ) -> None:
     source = Path(shutil.copytree(tiny[1], tmp_path / "source"))

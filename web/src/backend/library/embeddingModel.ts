@@ -185,8 +185,8 @@ export class EmbeddingModel {
   }
 
   /**
-   * Run `work` with the known model if this device has it, without a request; otherwise with the server's current
-   * model. Return null if there is no model or `work` fails.
+   * Run `work` with the model recorded for the account if it is downloaded, which needs no request. Otherwise ask the
+   * server for its current model and use that. Return null if there is no model or `work` fails.
    */
   async #runWithModel<T>(
     run: ModelRun,

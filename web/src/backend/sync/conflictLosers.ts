@@ -64,8 +64,8 @@ async function keepTextOfDeletedRow(
   const at = String(ours["createdAt"]);
   const { forgottenAt = "", syncedAt = "" } = (await device.accounts.get(userId)) ?? {};
   if (at < forgottenAt) return;
-  // After a restore all rows are sent as new (see replication.ts). The server had this row before the restore, so
-  // nothing is lost.
+  // After a restore all rows are sent without a base (see replication.ts). A row that has not changed since the last sync
+  // was on the server already, so it has no edit that could be lost.
   const isRefused = ours["syncError"] || base?.["syncError"];
   if (!base && !isRefused && String(ours["updatedAt"]) < syncedAt) return;
   const rowId = String(ours["id"]);

@@ -67,7 +67,10 @@ export async function waitForUploads(
   return [...failed, ...(await waitForText(context, done, sessionId, skip))];
 }
 
-/** Wait until the text of the tasks' documents has arrived. Return the tasks whose text is still missing. */
+/**
+ * Wait until the session has borrowed the tasks' documents and their text is complete on this device, but at most
+ * `SYNC_TIMEOUT_MS` or until `skip` is aborted. Return the tasks that are not ready by then.
+ */
 function waitForText({ database }: AccountContext, tasks: Task[], sessionId: string, skip: AbortSignal) {
   const unsynced$ = merge(database.documents.eventBulks$, database.vectorEmbeddings.eventBulks$).pipe(
     takeUntil(timer(SYNC_TIMEOUT_MS)),

@@ -15,8 +15,8 @@ const NEIGHBOR_SHARES = [0.5, 0.25];
 /** The weight of vector search relative to keyword search for a model without fitted weights. */
 export const VECTOR_WEIGHT = 1;
 /**
- * An English model splits English text into fewer word pieces per word and punctuation mark, and other languages into
- * more.
+ * Limit of word pieces per word or punctuation mark. An English model stays below it for English text and exceeds it for
+ * other languages.
  */
 const MAX_PIECES_PER_WORD = 1.3;
 /** Share of the weight of vector search in such a language. */

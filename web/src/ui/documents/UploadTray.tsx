@@ -15,7 +15,7 @@ import { uploadSummary } from "./uploadText.ts";
 export function UploadTray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnswering: boolean }) {
   const { api } = useAccountApi();
   const [userChoice, setUserChoice] = useState<boolean>();
-  // The number of files when an answer started: the list stays collapsed until this number changes.
+  // The number of files when the last answer started. The list stays collapsed while `tasks` has this many.
   const [collapsedAt, setCollapsedAt] = useState(0);
   const taskCount = useRef(tasks.length);
   taskCount.current = tasks.length;

@@ -55,9 +55,10 @@ LIKELY = 0.55  # in the right encoding, words have a likelihood above 0.65; in a
 
 
 def detect_by_letters(data: bytes, *, is_plain: bool) -> str | None:
-    """Return the encoding, or None if no encoding or several encodings match.
+    """Return the encoding, or None if no encoding matches.
 
-    Older encodings are tried only if `is_plain` is true, which means that the data has no control characters.
+    If no encoding of Windows matches and `is_plain` is true, which means that the data has no control characters, the
+    encodings of DOS, Mac OS and Unix are tried. If several of these match, return None.
     """
     encoding = _by_alphabet(data, _ALPHABETS, _SIGNS) or _by_script(data)
     if encoding is not None or not is_plain:

@@ -139,7 +139,10 @@ def _field_values(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterato
 
 
 def _is_garbled(text: str) -> bool:
-    """Return whether many characters are private-use, control or replacement characters, which unmapped glyphs become."""
+    """Return whether too large a share of the text is private-use, control, unassigned or replacement characters.
+
+    Glyphs without a Unicode mapping are extracted as these.
+    """
     visible = [c for c in text if not c.isspace()]
     odd = sum(1 for c in visible if c == "\ufffd" or unicodedata.category(c) in ("Cc", "Co", "Cn", "Cs"))
     return odd > max(2, len(visible) * GARBLED_SHARE)

@@ -174,7 +174,7 @@ export class NumberCounter {
     const counts = this.#counts.get(key) ?? new Map<number, number>();
     this.#counts.set(key, counts);
     for (const number of [...list.levels.keys()].filter((number) => number <= level).sort()) {
-      if (number < level && counts.has(number)) continue; // an outer level keeps its number, or gets its first one
+      if (number < level && counts.has(number)) continue; // an outer level without a number gets its first one
       counts.set(number, this.#next(list, number, counts.get(number), isInBox));
     }
     for (const deeper of [...counts.keys()])

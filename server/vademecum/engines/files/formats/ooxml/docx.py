@@ -31,7 +31,8 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr"
 _CHUNK = qn("w:altChunk")
 # Text elements of Word and of formulas.
 _TEXTS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
-_NUMBER = qn("w:lvlText")  # added for a generated number; documents have no such element in a paragraph
+# The parser adds this element to a paragraph for its generated number. Documents have it in numbering definitions only.
+_NUMBER = qn("w:lvlText")
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
 _RUN, _BOX, _RUN_PROPERTIES = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
 # Elements that are not read: tracked deletions and moves, properties (their tabs are tab stops, not characters), ruby
