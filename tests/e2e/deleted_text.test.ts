@@ -102,8 +102,8 @@ test("a due rewrite erases deleted text from the browser profile", async () => {
   await soon(() => expect(filesWith(profile, canaries.slice(0, 4))).toEqual([]));
   expect((await device.rows("facts")).map(({ value }) => value)).toEqual([kept]);
   await synced(device);
-  const anew = /\/(documents|vectorEmbeddings|facts|sessions|episodes)\/0\/pull\?lwt=0&/u;
-  expect(device.browser.requests.filter((url) => anew.test(url))).toEqual([]); // the rewrite keeps the checkpoints
+  const pullFromStart = /\/(documents|vectorEmbeddings|facts|sessions|episodes)\/0\/pull\?lwt=0&/u;
+  expect(device.browser.requests.filter((url) => pullFromStart.test(url))).toEqual([]); // the rewrite keeps the checkpoints
   expect(device.browser.requests.filter((url) => url.includes("/push"))).toEqual([]);
 });
 

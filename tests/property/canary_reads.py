@@ -180,8 +180,8 @@ class Reader:
             self.check(
                 "pull", canaries_in(str([row for row in rows if not row["_deleted"]])), set(books.of(name))
             )
-            buried = canaries_in(str([row for row in rows if row["_deleted"]]))
-            assert not buried, f"tombstones of {name} contain text"
+            canaries = canaries_in(str([row for row in rows if row["_deleted"]]))
+            assert not canaries, f"tombstones of {name} contain text"
         stats = (await books.person.call("GET", "/v1/memories/stats")).json()
         assert stats["total"] == len(books.of("memories"))
         answer = await books.person.call("GET", "/v1/jobs?limit=1000")

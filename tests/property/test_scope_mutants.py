@@ -88,7 +88,7 @@ def test_removed_scope_condition_is_detected(tmp_path: Path) -> None:
             assert await tamper_everywhere(books) > 100
             books = await furnished(
                 h, model
-            )  # start anew, because the tampering has deleted the superseding memories
+            )  # start over, because the tampering has deleted the superseding memories
             for mutant in chosen(Random(seed)):
                 way = await noticed(books, mutant)
                 print(mutant.name, way or "is not noticed", flush=True)

@@ -118,8 +118,10 @@ def test_row_that_drops_a_reference_gets_new_seq_but_keeps_updated_at(tmp_path):
     async def scenario(ada):
         world = await make_world(ada)
         await remove(ada, "delete a session", world)
-        healed = (await ada.live("documents"))["d"]
-        assert healed["updatedAt"] == world["documents/d"]["updatedAt"] and healed["activeSessions"] == ["s2"]
+        repaired = (await ada.live("documents"))["d"]
+        assert repaired["updatedAt"] == world["documents/d"]["updatedAt"] and repaired["activeSessions"] == [
+            "s2"
+        ]
 
     alone(tmp_path, scenario)
 
@@ -135,9 +137,9 @@ def test_row_that_drops_many_references_is_written_once(tmp_path, known):
         await send(ada, "documents", (make.document(ada.id, "d", activeSessions=[*gone, "here"]), None))
         before = (await page(ada, "documents"))["checkpoint"]["lwt"]
         assert await send(ada, "sessions", *((dead(make.session(i)), None) for i in gone)) == []
-        healed = await page(ada, "documents")
-        assert [row["activeSessions"] for row in healed["documents"]] == [["here"]]
+        repaired = await page(ada, "documents")
+        assert [row["activeSessions"] for row in repaired["documents"]] == [["here"]]
         assert (await page(ada, "sessions"))["checkpoint"]["lwt"] == before + len(gone)
-        assert healed["checkpoint"]["lwt"] == before + len(gone) + 1, "each row must take exactly one seq"
+        assert repaired["checkpoint"]["lwt"] == before + len(gone) + 1, "each row must take exactly one seq"
 
     alone(tmp_path, scenario)

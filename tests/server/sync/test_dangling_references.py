@@ -9,9 +9,9 @@ def test_pushed_row_with_dangling_references_is_returned_without_them(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (dead(session("gone")), None), (session("here"), None))
         row = document(ada.id, "d", activeSessions=["gone", "here", "unknown"], originSessionId="gone")
-        healed = {**row, "activeSessions": ["here", "unknown"]}
-        assert await send(ada, "documents", (row, None)) == [healed]
-        assert await stored(ada, "documents", "d") == healed
+        repaired = {**row, "activeSessions": ["here", "unknown"]}
+        assert await send(ada, "documents", (row, None)) == [repaired]
+        assert await stored(ada, "documents", "d") == repaired
 
     alone(tmp_path, scenario)
 
@@ -22,15 +22,15 @@ def test_every_kind_of_dangling_reference_is_dropped(tmp_path):
         await send(ada, "projects", (dead(project("p")), None))
         await send(ada, "documents", (dead(document(ada.id, "d")), None))
         await send(ada, "memories", (dead(memory("m")), None))
-        for collection, sent, healed in [
+        for collection, sent, repaired in [
             ("sessions", session("s2", projectId="p"), session("s2")),
             ("facts", fact("f", sourceDocumentId="d"), fact("f", sourceDocumentId="d", sourceRemoved=True)),
             ("memories", memory("m2", sessionIds=["s", "t"], supersedes="m"), memory("m2", sessionIds=["t"])),
             ("memories", memory("m3", supersededBy="m"), memory("m3")),
         ]:
-            assert await send(ada, collection, (sent, None)) == [healed]
-            assert await stored(ada, collection, sent["id"]) == healed
-            assert await send(ada, collection, (sent, None)) == [healed], (
+            assert await send(ada, collection, (sent, None)) == [repaired]
+            assert await stored(ada, collection, sent["id"]) == repaired
+            assert await send(ada, collection, (sent, None)) == [repaired], (
                 "a repeated push must return the same row"
             )
 

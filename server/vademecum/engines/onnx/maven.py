@@ -32,7 +32,7 @@ COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 OPTIONS = ("--batch-mode", "--no-transfer-progress", "-Dmdep.stripVersion=true")
 TIMEOUTS = ("-Dmaven.wagon.http.connectionTimeout=10000", "-Dmaven.wagon.rto=60000")
 POLL_S = 0.2
-# What `zipfile` raises for damaged, encrypted and unknown archives.
+# The errors that `zipfile` raises for damaged, encrypted and unsupported archives.
 UNREADABLE_JAR = (
     zipfile.BadZipFile,
     zlib.error,

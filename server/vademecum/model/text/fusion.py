@@ -28,12 +28,10 @@ NEIGHBOR_SHARES = (0.5, 0.25)
 # and code, and exceeds it for other languages.
 MAX_PIECES_PER_WORD = 1.3
 FOREIGN_SHARE = 0.4  # the share of the weight of vector search in such a language
-# ASCII and general punctuation; and ASCII control characters and spaces. Classes such as `\\w` differ in the browser.
+LANGUAGE_SAMPLE = 10  # the number of passages whose language is compared with that of the question
+# Ranges of punctuation marks, and of control characters and blanks. Classes such as `\w` differ in the browser.
 _MARKS = r"!-/:-@\[-`{-~\u00ab\u00bb\u2010-\u2027\u2030-\u205e"
 _BLANKS = r"\x00-\x20\x7f-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
-LANGUAGE_SAMPLE = 10  # the number of passages whose language is compared with that of the question
-
-
 _LATIN = re.compile("[a-z0-9]")  # in a folded term
 _WORD_OR_MARK = re.compile(f"[{_MARKS}]|[^{_BLANKS}{_MARKS}]+")
 

@@ -27,7 +27,7 @@ class FolderLocation(NamedTuple):
 
 
 class FolderAccess(NamedTuple):
-    """What a caller may know about the folders of this machine.
+    """The facts about folders of this machine that a caller may see.
 
     `is_local`: the caller is a command on this machine. `missing`: the checked folders that do not exist.
     """

@@ -153,7 +153,7 @@ def _absent(needles: list[bytes], text: bytes) -> list[bytes]:
 
 
 class _Stub(msgspec.Struct, frozen=True):
-    """What a row's tombstone will contain (`kept`), and the `seq` and the size of the row when it was read."""
+    """The content of a row's future tombstone (`kept`), and the `seq` and size that the row had when it was read."""
 
     seq: int
     size: int
