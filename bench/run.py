@@ -30,6 +30,8 @@ examples:
   bench/run.py --quick --rounds 1            check that everything runs (the figures are not reliable)
   bench/run.py --targets ours,rxdb-server    one peer
   bench/run.py --targets rxdb-server,express-pouchdb   two peers without Vademecum
+  VADEMECUM_BEFORE_COMMAND=../old/.venv/bin/vademecum bench/run.py --targets ours,before
+                                             an earlier version, installed in another folder
   bench/folders.py --help                    compare 10,000 user folders with 300, and measure memory
 
 rxdb-server is measured in three configurations: a collection for each user without accounts (the fastest one; RxDB

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from targets.base import Target, Unavailable
-from targets.ours import Ours
+from targets.ours import Before, Ours
 from targets.pouch import Pouch
 from targets.rxdb import RxdbServer, RxdbServerAccounts, RxdbServerShared
 
@@ -13,6 +13,7 @@ _ALL: tuple[type[Target], ...] = (
     RxdbServerShared,
     RxdbServerAccounts,
     Pouch,
+    Before,
 )
 TARGETS = {target.name: target for target in _ALL}
 

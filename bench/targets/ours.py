@@ -23,6 +23,7 @@ from targets.base import Collection, Unavailable, free_port, must, run
 from targets.wire import RxWire, push_body
 
 COMMAND = "VADEMECUM_COMMAND"
+BEFORE_COMMAND = "VADEMECUM_BEFORE_COMMAND"
 # Very high rate limits, because the benchmark sends more requests than the default limits allow.
 RATES = json.dumps(
     dict.fromkeys(["sign_in", "push", "write", "read", "upload", "search", "answer"], 100_000_000)
@@ -46,7 +47,7 @@ class Ours(RxWire):
 
     def install(self) -> None:
         if shutil.which(self.command[0]) is None:
-            raise Unavailable(f"{self.command[0]} is not here: make install (or set {COMMAND})")
+            raise Unavailable(f"{self.command[0]} is not here: make install (or set the command)")
 
     def start(self, folder: Path, users: int) -> None:
         data = folder / "data"
@@ -118,3 +119,18 @@ class Ours(RxWire):
 
     def headers(self, user: int) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self.tokens[user]}"}
+
+
+class Before(Ours):
+    """An earlier version of Vademecum, installed elsewhere, to compare a change with its parent."""
+
+    name = "before"
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.command = shlex.split(os.environ.get(BEFORE_COMMAND, ""))
+
+    def install(self) -> None:
+        if not self.command:
+            raise Unavailable(f"set {BEFORE_COMMAND} to the command of an earlier version")
+        super().install()
