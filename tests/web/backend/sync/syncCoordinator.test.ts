@@ -47,11 +47,12 @@ async function createSync(base: string, storage?: RxStorage<any, any>) {
   const device = {
     accounts: { get: async () => account, update: async () => 0 },
   } as unknown as DeviceDatabase;
-  const sync = new SyncCoordinator(new AccountContext(account, records, device, { base }));
+  const context = new AccountContext(account, records, device, { base });
+  const sync = new SyncCoordinator(context);
   onTestFinished(() => sync.stop());
   const summaries: SyncSummary[] = [];
   sync.summary$.subscribe((summary) => summaries.push(summary));
-  return { records, device, sync, summaries, isLive: () => sync.summary$.value.kind === "live" };
+  return { context, records, device, sync, summaries, isLive: () => sync.summary$.value.kind === "live" };
 }
 
 test("a row written on this device counts as waiting until confirmed", async () => {
@@ -118,6 +119,22 @@ test("a full disk does not prevent live status", async () => {
   }) as unknown as DeviceDatabase["accounts"]["update"];
   sync.start();
   await soon(() => expect(isLive()).toBe(true));
+});
+
+test("waitUntilPushed ends with the last push in every tab", async () => {
+  const { base, release } = await startServer();
+  onTestFinished(release);
+  const { context, records, sync, isLive } = await createSync(base);
+  const otherTab = new SyncCoordinator(context);
+  onTestFinished(() => otherTab.stop());
+  sync.start();
+  await soon(() => expect(isLive()).toBe(true));
+  await insert(records, "facts", { id: "f" });
+  const waits = [sync, otherTab].map((tab) => tab.waitUntilPushed(10_000));
+  const first = await Promise.race([...waits, new Promise((resolve) => setTimeout(resolve, 1_000, "late"))]);
+  expect(first).toBe("late");
+  release();
+  expect(await Promise.all(waits)).toEqual([true, true]);
 });
 
 test("waitUntilPushed times out when the clock goes back", async () => {

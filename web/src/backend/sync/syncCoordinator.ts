@@ -9,12 +9,15 @@ import {
   distinctUntilChanged,
   filter,
   firstValueFrom,
+  from,
   map,
   merge,
   Subject,
-  timeout,
+  switchMap,
+  takeUntil,
+  timer,
+  type Observable,
 } from "rxjs";
-import { sleep } from "../../lib/sleep.ts";
 import type { EmbeddingProgress } from "./stream.ts";
 import { Replicator, type ServerKnowledge, type SyncState } from "./replication.ts";
 import { isLocal } from "./pendingRows.ts";
@@ -47,8 +50,6 @@ interface Count {
 type Message = SyncSummary | EmbeddingProgress | Count | "tell" | "again";
 
 const MAX_COUNT = 1000;
-const COUNT_TIMEOUT_MS = 500;
-const POLL_MS = 50;
 const INITIAL: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, syncedAt: null };
 
 export class SyncCoordinator {
@@ -117,14 +118,16 @@ export class SyncCoordinator {
   }
 
   /** Wait up to `ms` until all local writes are pushed. Return whether all were pushed. */
-  async waitUntilPushed(ms: number): Promise<boolean> {
-    const until = performance.now() + ms; // a monotonic clock, which changes of the system time do not affect
-    while (performance.now() < until) {
+  waitUntilPushed(ms: number): Promise<boolean> {
+    const pushed$ = this.summary$.pipe(
       // Before the first count, a result of zero does not mean that all rows were pushed.
-      if (this.summary$.value.kind !== "starting" && (await this.#countPending()) === 0) return true;
-      await sleep(POLL_MS);
-    }
-    return false;
+      filter(({ kind }) => kind !== "starting"),
+      switchMap(() => this.#countPending()),
+      map((pending) => pending === 0),
+      filter(Boolean),
+      takeUntil(timer(ms)),
+    );
+    return firstValueFrom(pushed$, { defaultValue: false });
   }
 
   async #runAsLeader(): Promise<void> {
@@ -155,6 +158,16 @@ export class SyncCoordinator {
       this.#post(progress);
     });
     this.#replicator.connected$.subscribe(this.reconnected$);
+    // Publish at once after each push, for `waitUntilPushed`. The next count follows later.
+    this.#replicator.active$
+      .pipe(
+        distinctUntilChanged(),
+        filter((isActive) => !isActive),
+      )
+      .subscribe(() => {
+        this.summary$.next(this.summary$.value);
+        this.#publishSummary();
+      });
     void this.#replicator.start();
     await new Promise((resolve) => this.#stopping.signal.addEventListener("abort", resolve));
     looks.unsubscribe();
@@ -202,23 +215,27 @@ export class SyncCoordinator {
 
   /**
    * Count the pending rows. A tab that does not sync asks the tab that syncs, because the last published summary may
-   * not include new writes. Return Infinity if the number is unknown.
+   * not include new writes.
    */
-  async #countPending(): Promise<number> {
-    if (this.#replicator) {
-      const counted = await this.#replicator.countPending(MAX_COUNT);
-      return this.#replicator.hasCounted ? sum(counted) : Infinity;
-    }
+  #countPending(): Observable<number> {
+    if (this.#replicator) return from(this.#countOwn(this.#replicator));
     const question = newId();
-    const answer$ = this.#counts$.pipe(filter((count) => count.question === question));
-    const answer = firstValueFrom(answer$.pipe(timeout(COUNT_TIMEOUT_MS)));
     this.#post({ question });
-    return (await answer.catch(() => undefined))?.waiting ?? Infinity; // no reply, because no tab is syncing
+    return this.#counts$.pipe(
+      filter((count) => count.question === question),
+      map(({ waiting }) => waiting!),
+    );
+  }
+
+  /** Count the pending rows in the tab that syncs. Return Infinity if a collection is not counted yet. */
+  async #countOwn(replicator: Replicator): Promise<number> {
+    const counted = await replicator.countPending(MAX_COUNT);
+    return replicator.hasCounted ? sum(counted) : Infinity;
   }
 
   async #answerCount(count: Count): Promise<void> {
     if (count.waiting !== undefined) this.#counts$.next(count);
-    else if (this.#replicator) this.#post({ ...count, waiting: await this.#countPending() });
+    else if (this.#replicator) this.#post({ ...count, waiting: await this.#countOwn(this.#replicator) });
   }
 }
 
