@@ -1,6 +1,5 @@
 /** Detect the type of a file from its bytes. The filename is used only to distinguish kinds of plain text. */
 
-import { directory, unpack } from "./formats/ooxml/zip_container.ts";
 import { decode, latin1 } from "./charset/detect.ts";
 import {
   CSV,
@@ -17,6 +16,7 @@ import {
   Unreadable,
   XLSX,
 } from "./result.ts";
+import { readDirectory, unpack } from "./zip.ts";
 
 /** For each type of Office file: the usual name of the main member, its content type, and the MIME type of the file. */
 const OOXML = [
@@ -68,7 +68,7 @@ function isText(data: Uint8Array): boolean {
 }
 
 function archive(data: Uint8Array): string {
-  const members = directory(data);
+  const members = readDirectory(data);
   if ([...members.values()].some(({ encrypted }) => encrypted)) throw new Unreadable("ENCRYPTED");
   const mimetype = members.get("mimetype");
   if (mimetype && mimetype.size < 200) {

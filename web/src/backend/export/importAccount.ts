@@ -7,11 +7,9 @@
  * file is checked before anything is written, so nothing is imported from a truncated or damaged file.
  */
 
-import { Unzip, UnzipInflate } from "fflate";
 import { schemas } from "../../storage/schemas.ts";
 import { isTombstone } from "../../storage/tombstoneRows.ts";
 import { CodedError } from "../../core/errors.ts";
-import { crc32 } from "../../lib/crc32.ts";
 import { matchesSchema, type Schema } from "../../core/schema/jsonSchemaValidator.ts";
 import { importedTurnId } from "../../core/export/importedTurnId.ts";
 import { references, renameIds } from "../../core/schema/rowReferences.ts";
@@ -19,6 +17,8 @@ import type { Collections } from "../../core/schema/rows.ts";
 import { Lines, WAITING } from "../../core/export/exportLayout.ts";
 import { isTimestamp } from "../../core/schema/timestamps.ts";
 import { decode } from "../../core/schema/vector_codec.ts";
+import { Unreadable } from "../../parsers/result.ts";
+import { readDirectoryOf, unpackFrom, type Member } from "../../parsers/zip.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
@@ -32,25 +32,18 @@ interface ImportResult {
   leftOut: number;
 }
 
-const LIMITS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
+const LIMITS = { zipBytes: 2 ** 30, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
 const BATCH = 200;
-const READ_BYTES = 2 ** 16; // small, because inflated data can be a thousand times as large as the bytes read
-const [ENTRY_SIGNATURE, END_SIGNATURE] = [0x02014b50, 0x06054b50];
-const [END_RECORD_BYTES, MAX_COMMENT_BYTES, MAX_DIRECTORY_BYTES] = [22, 65_535, 2 ** 24];
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
 const TIMES = ["createdAt", "updatedAt", "lastAccessedAt"];
 
-export async function importAccount(
-  context: AccountContext,
-  zip: Blob,
-  limits = LIMITS,
-): Promise<ImportResult> {
-  if (zip.size > limits.zipBytes) throw new CodedError("ZIP_TOO_LARGE");
-  const sums = await readChecksums(zip, limits);
-  if (sums.size === 0) throw new CodedError("NOT_AN_EXPORT");
-  for await (const _ of readLines(zip, limits, sums));
+export async function importAccount(context: AccountContext, zip: Blob): Promise<ImportResult> {
+  if (zip.size > LIMITS.zipBytes) throw new CodedError("ZIP_TOO_LARGE");
+  const files = await findRows(zip);
+  if (files.length === 0) throw new CodedError("NOT_AN_EXPORT");
+  for await (const _ of readLines(zip, files));
   const writer = new RowImporter(context);
-  for await (const { name, lines } of readLines(zip, limits, sums)) {
+  for await (const { name, lines } of readLines(zip, files)) {
     for (const line of lines) await writer.add(name, line);
   }
   await writer.flush();
@@ -66,90 +59,37 @@ function rowsName(file: string): string | undefined {
   return name === WAITING || (name !== file && Object.hasOwn(schemas, name)) ? name : undefined;
 }
 
-/** Map the name of each file with rows to its CRC-32, read from the central directory of the ZIP. */
-async function readChecksums(zip: Blob, limits: typeof LIMITS): Promise<Map<string, number>> {
-  const sums = new Map<string, number>();
-  if ((await zip.slice(0, 2).text()) !== "PK") return sums;
-  const table = await readCentralDirectory(zip);
-  const text = new TextDecoder();
-  for (let at = 0, entries = 0; at < table.byteLength;) {
-    if (++entries > limits.entries) throw new CodedError("ZIP_TOO_MANY_FILES");
-    if (at + 46 > table.byteLength || table.getUint32(at, true) !== ENTRY_SIGNATURE)
-      throw new CodedError("ZIP_DAMAGED");
-    const [name, extra, remark] = [28, 30, 32].map((offset) => table.getUint16(at + offset, true));
-    const file = text.decode(table.buffer.slice(at + 46, at + 46 + name!));
-    if (rowsName(file)) sums.set(file, table.getUint32(at + 16, true));
-    at += 46 + name! + extra! + remark!;
-  }
-  return sums;
-}
+/** A file with rows, with the name of its collection or WAITING. */
+type RowsFile = [name: string, member: Member];
 
-/**
- * Return the central directory. Accept only an end record that directly follows its directory, because a ZIP inside
- * this ZIP has an end record, too.
- */
-async function readCentralDirectory(zip: Blob): Promise<DataView<ArrayBuffer>> {
-  const bytes = async (from: number, to?: number) => new DataView(await zip.slice(from, to).arrayBuffer());
-  const from = Math.max(0, zip.size - END_RECORD_BYTES - MAX_COMMENT_BYTES);
-  const tail = await bytes(from);
-  for (let at = tail.byteLength - END_RECORD_BYTES; at >= 0; at--) {
-    if (tail.getUint32(at, true) !== END_SIGNATURE) continue;
-    const [size, place] = [tail.getUint32(at + 12, true), tail.getUint32(at + 16, true)];
-    if (place + size !== from + at) continue;
-    if (size > MAX_DIRECTORY_BYTES) throw new CodedError("ZIP_TOO_MANY_FILES");
-    return bytes(place, place + size);
-  }
-  throw new CodedError("ZIP_CUT_OFF");
-}
-
-interface ImportedLines {
-  /** Name of a collection, or WAITING. */
-  name: string;
-  lines: string[];
-}
-
-async function* readLines(
-  zip: Blob,
-  limits: typeof LIMITS,
-  sums: ReadonlyMap<string, number>,
-): AsyncGenerator<ImportedLines> {
-  let heard: ImportedLines[] = [];
-  let entries = 0;
-  let inflated = 0;
-  const left = new Map(sums);
-  const unzip = new Unzip((file) => {
-    if (++entries > limits.entries) throw new CodedError("ZIP_TOO_MANY_FILES");
-    const name = rowsName(file.name);
-    if (!name) return;
-    const lines = new Lines(limits.lineChars);
-    const text = new TextDecoder();
-    let sum = 0;
-    file.ondata = (error, data, final) => {
-      if (error) throw error;
-      inflated += data.length;
-      if (inflated > limits.inflatedBytes) throw new CodedError("ZIP_INFLATES");
-      sum = crc32(data, sum);
-      heard.push({ name, lines: lines.feed(text.decode(data, { stream: !final })) });
-      if (!final) return;
-      heard.push({ name, lines: lines.end() });
-      if (left.get(file.name) !== sum) throw new CodedError("ZIP_DAMAGED");
-      left.delete(file.name);
-    };
-    file.start();
+async function findRows(zip: Blob): Promise<RowsFile[]> {
+  if ((await zip.slice(0, 2).text()) !== "PK") return [];
+  const members = await readDirectoryOf(zip).catch((error: unknown) => {
+    const isLarge = error instanceof Unreadable && error.code === "TOO_EXPANSIVE";
+    throw new CodedError(isLarge ? "ZIP_TOO_MANY_FILES" : "ZIP_CUT_OFF", { cause: error });
   });
-  unzip.register(UnzipInflate);
-  for (let at = 0; at < zip.size; at += READ_BYTES) {
-    const piece = new Uint8Array(await zip.slice(at, at + READ_BYTES).arrayBuffer());
-    try {
-      unzip.push(piece, at + READ_BYTES >= zip.size);
-    } catch (error) {
-      if (error instanceof CodedError) throw error;
-      throw new CodedError("ZIP_DAMAGED", { cause: error });
+  return [...members].flatMap(([file, member]) => {
+    const name = rowsName(file);
+    return name ? [[name, member]] : [];
+  });
+}
+
+async function* readLines(zip: Blob, files: readonly RowsFile[]) {
+  let inflated = 0;
+  try {
+    for (const [name, member] of files) {
+      const lines = new Lines(LIMITS.lineChars);
+      const text = new TextDecoder();
+      for await (const piece of unpackFrom(zip, member)) {
+        inflated += piece.length;
+        if (inflated > LIMITS.inflatedBytes) throw new CodedError("ZIP_INFLATES");
+        yield { name, lines: lines.feed(text.decode(piece, { stream: true })) };
+      }
+      yield { name, lines: [...lines.feed(text.decode()), ...lines.end()] };
     }
-    yield* heard;
-    heard = [];
+  } catch (error) {
+    throw error instanceof CodedError ? error : new CodedError("ZIP_DAMAGED", { cause: error });
   }
-  if (left.size > 0) throw new CodedError("ZIP_DAMAGED");
 }
 
 /** Validates rows and inserts them in batches. */

@@ -3,7 +3,6 @@
  * for a file that contains only images, and for a file whose characters cannot be mapped to Unicode.
  */
 
-import { unzipSync } from "fflate";
 import {
   getDocument,
   InvalidPDFException,
@@ -16,6 +15,7 @@ import "pdfjs-dist/legacy/build/pdf.worker.mjs";
 import type { TextItem } from "pdfjs-dist/types/src/display/api";
 import CMAPS_URL from "./cmaps.zip?url";
 import { isOutOfMemory, LIMITS, part, PDF, Unreadable, type Parsed, type Progress } from "../result.ts";
+import { readDirectory, unpack } from "../zip.ts";
 
 const GARBLED_SHARE = 0.2;
 /** Minimum gap between words, as a share of the font size. Narrower gaps separate letters. */
@@ -53,10 +53,10 @@ class CmapReader {
     if (kind !== "cMapUrl") throw new Error(`There is no ${filename}.`);
     missingCmaps.add(filename);
     const archive = await (cmaps ??= fetchCmaps());
-    const cmap = unzipSync(archive, { filter: ({ name }) => name === filename })[filename];
+    const member = readDirectory(archive).get(filename);
     missingCmaps.delete(filename);
-    if (!cmap) throw new Error(`There is no ${filename}.`);
-    return cmap;
+    if (!member) throw new Error(`There is no ${filename}.`);
+    return unpack(archive, member);
   }
 }
 
