@@ -1,6 +1,6 @@
 /** The frame of the app: the header, the sidebar (a drawer on narrow screens) and the open page. */
 
-import { AppShell, Burger, Group, Text } from "@mantine/core";
+import { Burger, Group, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { Suspense, useEffect, useState } from "react";
 import { Route, Switch, useLocation } from "wouter";
@@ -43,15 +43,11 @@ export function Shell() {
   useShortcuts(setOverlay);
   usePersistentStorage();
   return (
-    <AppShell
-      header={{ height: 52 }}
-      navbar={{ width: 280, breakpoint: "sm", collapsed: { mobile: !opened } }}
-      padding={0}
-    >
+    <>
       <a href="#main" className={classes["skip"]}>
         {t("app.skip")}
       </a>
-      <AppShell.Header px="md">
+      <header className={classes["header"]}>
         <Group h="100%" wrap="nowrap">
           {/* If the name and the sync status do not both fit, the name is hidden. */}
           <Group wrap="nowrap" miw={34} flex={1}>
@@ -72,16 +68,16 @@ export function Shell() {
           </Group>
           <SyncStatusLine />
         </Group>
-      </AppShell.Header>
-      <AppShell.Navbar
-        p="sm"
+      </header>
+      <nav
+        className={classes["navbar"]}
+        data-opened={opened || undefined}
         inert={isNarrow && !opened}
-        style={{ overflowY: "auto" }}
         onClick={(event) => isNarrow && isLink(event.target) && closeDrawer(close)}
       >
         <Sidebar onSearch={() => setOverlay("search")} />
-      </AppShell.Navbar>
-      <AppShell.Main id="main" tabIndex={-1}>
+      </nav>
+      <main id="main" className={classes["main"]} tabIndex={-1}>
         <ErrorBoundary resetKey={location} fallback={<ErrorFallback />}>
           <Suspense>
             <Switch>
@@ -94,7 +90,7 @@ export function Shell() {
             </Switch>
           </Suspense>
         </ErrorBoundary>
-      </AppShell.Main>
+      </main>
       <ReloadRequestPrompt />
       {/* Each overlay has its own Suspense: an overlay that fails to load stays suspended and must not hide others. */}
       <Suspense>
@@ -110,7 +106,7 @@ export function Shell() {
       <Suspense>
         <DropZone />
       </Suspense>
-    </AppShell>
+    </>
   );
 }
 
