@@ -1,8 +1,7 @@
 """Erase deleted content from the disk. A DuckDB file and a Lance folder keep deleted bytes until they are rewritten.
 
-A delete blanks the row at once. Its bytes are erased `erase_delay_s` later, or at once for "forget everything". After
-an edit, the old text stays in its segment until the segment is rewritten, `edited_text_erase_delay_s` after the first
-edit. So a day of edits causes one rewrite. Both delays are in `settings.py`. `scan` checks the result on the
+A delete blanks the row at once. Its bytes are erased later (see `erasure_delay`), or at once for "forget everything".
+After an edit, the old text stays in its segment until the segment is rewritten. `scan` checks the result on the
 uncompressed bytes.
 """
 
@@ -16,11 +15,24 @@ from pathlib import Path
 from vademecum.errors import Broken, Busy, NotFound, NotYetErased, Stopping, VademecumError, lacks_room
 from vademecum.model.records.paths import user_folder
 from vademecum.model.records.store_interface import UserStores
+from vademecum.model.sync.transaction import Change, deletes_content, replaces_text
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer
+from vademecum.settings import Settings
 
 NEEDLE_MIN = 8  # minimum length in bytes; shorter needles would match by chance
 PIECE = 2**20  # how many bytes a scan reads at a time, because a file may be larger than memory
+
+
+def erasure_delay(changes: Sequence[Change], settings: Settings) -> float | None:
+    """Return the seconds from a commit to the erasure of the text that it removes. Return None if it removes none.
+
+    The delay after an edit is longer, so that a day of edits causes one rewrite. The erasure after a delete also removes
+    the old texts of edits.
+    """
+    if deletes_content(changes):
+        return settings.erase_delay_s
+    return settings.edited_text_erase_delay_s if replaces_text(changes) else None
 
 
 class Eraser:

@@ -10,8 +10,9 @@ import structlog
 
 from vademecum.model.memory import job_triggers
 from vademecum.model.records.store_interface import UserStore, UserStores
-from vademecum.model.sync.transaction import Change, deletes_content, replaces_text
+from vademecum.model.sync.transaction import Change
 from vademecum.services.agents import retention
+from vademecum.services.data.erase import erasure_delay
 from vademecum.services.memory import memory_index
 from vademecum.services.models import embed_blocks
 from vademecum.services.models.active_model import Inference
@@ -39,10 +40,8 @@ class BackgroundJobs:
         self._folder = settings.data / "jobs"
         self._hub = hub
         self._inference = inference
-        self._edited_text_erase_delay_s = settings.edited_text_erase_delay_s
-        self._extracts = settings.extracts
+        self._settings = settings
         self.jobs: dict[str, JobQueue] = {}
-        self.leaving: JobQueue | None = None
         self.is_closing = False
 
     def add(
@@ -73,14 +72,6 @@ class BackgroundJobs:
             name, work, delay_s=INDEX_DELAY_S, min_interval_s=INDEX_MIN_INTERVAL_S, parallel=parallel
         )
 
-    def add_leaving(self, work: Work, delay_s: float) -> JobQueue:
-        """Add the job that erases deleted accounts.
-
-        It is not in `jobs`, which contains only jobs of existing accounts.
-        """
-        self.leaving = JobQueue("leave", self._folder, work, delay_s=delay_s)
-        return self.leaving
-
     def schedule(self, job: str, user_id: str, delay_s: float | None = None) -> None:
         self.jobs[job].schedule(user_id, delay_s)
 
@@ -103,14 +94,12 @@ class BackgroundJobs:
             self._schedule_index("recall_vectors", user_id, changes)
         if embed_blocks.needs_embedding(changes):
             self.schedule("embed", user_id)
-        if self._extracts and job_triggers.may_cause_jobs(changes):
+        if self._settings.extracts and job_triggers.may_cause_jobs(changes):
             self.schedule("work", user_id)
         if retention.adds_observations(changes):
             self.schedule("retain", user_id, retention.INTERVAL_S)
-        if deletes_content(changes):
-            self.schedule("erase", user_id)
-        elif replaces_text(changes):  # the erasure of a delete also removes the old texts of edits
-            self.schedule("erase", user_id, self._edited_text_erase_delay_s)
+        if (delay_s := erasure_delay(changes, self._settings)) is not None:
+            self.schedule("erase", user_id, delay_s)
 
     def on_fence(self, user_id: str) -> None:
         """Close the streams of a newly fenced account, so that its clients reconnect and receive the reason."""
@@ -172,5 +161,5 @@ class BackgroundJobs:
 
     async def close(self) -> None:
         self.is_closing = True
-        for job in (*self.jobs.values(), *filter(None, [self.leaving])):
+        for job in self.jobs.values():
             await job.close()
