@@ -1,7 +1,7 @@
 /** An overloaded server sends Retry-After. The app waits that long and shows that the server is busy. */
 
 import { filter, firstValueFrom } from "rxjs";
-import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { kindOf } from "../../web/src/backend/sync/tabCoordinator.ts";
 import { Replicator, type ServerKnowledgeStore } from "../../web/src/backend/sync/replication.ts";
 import { block, Device, document, fact, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";

@@ -3,7 +3,7 @@
 import { REPLICATION_STATE_BY_COLLECTION } from "rxdb/plugins/replication";
 import { filter, firstValueFrom } from "rxjs";
 import { Replicator } from "../../web/src/backend/sync/replication.ts";
-import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { kindOf } from "../../web/src/backend/sync/tabCoordinator.ts";
 import { Device, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { FaultProxy } from "./faultProxy.ts";

@@ -5,7 +5,7 @@ import type { ServerKnowledgeStore } from "../../web/src/backend/sync/replicatio
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
 import { ApiError } from "../../web/src/lib/http.ts";
 import { storedSentences } from "../../web/src/core/chat/storedSentences.ts";
-import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { kindOf } from "../../web/src/backend/sync/tabCoordinator.ts";
 import { Device, document, episode, fact, memory, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { FaultProxy, type RecordedRequest } from "./faultProxy.ts";

@@ -13,7 +13,7 @@ import type { Task } from "../../web/src/core/documents/uploadTask.ts";
 import { EmbeddingModel } from "../../web/src/backend/library/embeddingModel.ts";
 import { AccountContext } from "../../web/src/backend/account/accountContext.ts";
 import { ensureSession } from "../../web/src/backend/chat/sessions.ts";
-import { SyncCoordinator, type SyncSummary } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { TabCoordinator, type SyncSummary } from "../../web/src/backend/sync/tabCoordinator.ts";
 import { UploadQueue } from "../../web/src/backend/uploads/uploadQueue.ts";
 import { insert, openRows, T } from "./device.ts";
 import { soon } from "../soon.ts";
@@ -54,7 +54,7 @@ export class Files {
 export interface Desk {
   context: AccountContext;
   files: Files;
-  sync: SyncCoordinator;
+  sync: TabCoordinator;
   uploads: UploadQueue;
   /** Sets the sync status. */
   hear(kind: SyncSummary["kind"]): void;
@@ -81,7 +81,7 @@ export function openUploads(
   const asked = { put: async () => {}, delete: async () => {} };
   const device = { accounts, files, later, asked, watchFiles } as unknown as DeviceDatabase;
   const context = new AccountContext(account, records, device, { base });
-  const sync = new SyncCoordinator(context);
+  const sync = new TabCoordinator(context);
   onTestFinished(() => sync.stop());
   onTestFinished(() => locks.clear());
   const begin = (id: string) => ensureSession(context, id, "");

@@ -2,7 +2,7 @@
 
 import { editRow } from "../../../web/src/storage/editRow.ts";
 import { changeFact } from "../../../web/src/backend/memory/facts.ts";
-import { deleteDocuments, deleteRow } from "../../../web/src/backend/library/deletion.ts";
+import { deleteDocuments, deleteRow } from "../../../web/src/backend/deletion/deletion.ts";
 import { contextOf, insert, openRows, stored } from "../device.ts";
 
 test("an edit after a delete does not change the tombstone", async () => {

@@ -16,6 +16,6 @@ export type { AgentActivity, AgentProject, AgentSession, ObservationPage } from 
 export type { OverviewState } from "./memory/projectOverviews.ts";
 export type { MemoryPlace, Timeline, TimelineTurn } from "./memory/timeline.ts";
 export type { RejectedRow } from "./sync/rejectedRows.ts";
-export type { SyncSummary } from "./sync/syncCoordinator.ts";
+export type { SyncSummary } from "./sync/tabCoordinator.ts";
 export type { ConflictLoser, DeviceAccount, Usage } from "../storage/deviceDatabase.ts";
 export type { Code as UnreadableCode } from "../parsers/result.ts";

@@ -4,7 +4,7 @@ import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/
 import { REQUEST_ERASURE_NOW } from "../../../../web/src/lib/locks.ts";
 import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { DeletedTextErasure } from "../../../../web/src/backend/account/deletedTextErasure.ts";
-import type { SyncCoordinator } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import type { TabCoordinator } from "../../../../web/src/backend/sync/tabCoordinator.ts";
 import { openRows } from "../../device.ts";
 
 const HOUR_MS = 3_600_000;
@@ -26,7 +26,7 @@ test("while an erasure keeps failing, pages are asked less often to reload", asy
   const sync = {
     replicator: {},
     summary$: { value: { kind: "live", waiting: 0 } },
-  } as unknown as SyncCoordinator;
+  } as unknown as TabCoordinator;
   const asked = vi.spyOn(BroadcastChannel.prototype, "postMessage");
   const timesAsked = () => asked.mock.calls.filter(([message]) => message === REQUEST_ERASURE_NOW).length;
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });

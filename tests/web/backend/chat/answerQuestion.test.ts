@@ -16,7 +16,7 @@ import { borrow, includeDocument } from "../../../../web/src/backend/library/doc
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
-import type { SyncCoordinator, SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import type { TabCoordinator, SyncSummary } from "../../../../web/src/backend/sync/tabCoordinator.ts";
 import { insert, openRows, T } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
@@ -79,7 +79,7 @@ beforeEach(async () => {
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const context = new AccountContext(ACCOUNT, records, deviceOf(deferredRows), { base });
   summary$ = new BehaviorSubject(summary("offline"));
-  const sync = { summary$, waitUntilPushed: async () => true } as unknown as SyncCoordinator;
+  const sync = { summary$, waitUntilPushed: async () => true } as unknown as TabCoordinator;
   const searcher = new DocumentSearch(context, new EmbeddingModel(context));
   asking = new AnswerService(context, sync, async () => searcher, NO_FILES);
 });

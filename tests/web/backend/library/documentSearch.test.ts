@@ -2,7 +2,7 @@
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
-import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
+import { deleteDocuments } from "../../../../web/src/backend/deletion/deletion.ts";
 import { borrow } from "../../../../web/src/backend/library/documents.ts";
 import { editRow } from "../../../../web/src/storage/editRow.ts";
 import { EmbeddingModel, type ModelInfo } from "../../../../web/src/backend/library/embeddingModel.ts";

@@ -7,7 +7,7 @@ import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/
 import { filesOf, folderOf, keysOf } from "../../../../web/src/embedder/modelFiles.ts";
 import type { Request } from "../../../../web/src/embedder/workerMessages.ts";
 import { EmbeddingModel, type ModelInfo } from "../../../../web/src/backend/library/embeddingModel.ts";
-import type { SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import type { SyncSummary } from "../../../../web/src/backend/sync/tabCoordinator.ts";
 import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import { openRows } from "../../device.ts";
 import { soon } from "../../../soon.ts";

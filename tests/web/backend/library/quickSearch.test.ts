@@ -2,7 +2,7 @@
 
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { changeSession } from "../../../../web/src/backend/chat/sessions.ts";
-import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
+import { deleteDocuments } from "../../../../web/src/backend/deletion/deletion.ts";
 import { QuickSearch } from "../../../../web/src/backend/library/quickSearch.ts";
 import { counting, contextOf, insert, openRows } from "../../device.ts";
 

@@ -1,6 +1,6 @@
 /** Turn files into documents on a device: neither a closed page nor a failure loses data. */
 
-import { deleteDocuments, deleteSession } from "../../../../web/src/backend/library/deletion.ts";
+import { deleteDocuments, deleteSession } from "../../../../web/src/backend/deletion/deletion.ts";
 import { mayRetry } from "../../../../web/src/core/documents/uploadTask.ts";
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { stageLabel } from "../../../../web/src/ui/documents/uploadText.ts";

@@ -11,7 +11,7 @@ import { ALL, recoverStorages, rewriteStorages } from "../../storage/accountData
 import { channelNames, lockNames, REQUEST_ERASURE, REQUEST_ERASURE_NOW } from "../../lib/locks.ts";
 import { now, type AccountContext } from "./accountContext.ts";
 import { tryExclusive } from "./accountLocks.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 
 const MAX_AGE_MS = 24 * 3_600_000;
 const MAX_DELETES = 200;
@@ -58,12 +58,12 @@ export async function hasRoomForRewrite(): Promise<boolean> {
  */
 export class DeletedTextErasure {
   readonly #context: AccountContext;
-  readonly #sync: SyncCoordinator;
+  readonly #sync: TabCoordinator;
   readonly #pages: BroadcastChannel;
   readonly #timer: ReturnType<typeof setInterval>;
   #recording: Promise<unknown> = Promise.resolve();
 
-  constructor(context: AccountContext, sync: SyncCoordinator) {
+  constructor(context: AccountContext, sync: TabCoordinator) {
     this.#context = context;
     this.#sync = sync;
     this.#pages = new BroadcastChannel(channelNames.reload(context.account.userId));

@@ -17,7 +17,7 @@ import type { Progress } from "../../core/documents/documentList.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import * as accounts from "../account/accounts.ts";
 import { AnswerService, type AssistantState, type AnswerDraft } from "../chat/answerQuestion.ts";
-import * as deletion from "../library/deletion.ts";
+import * as deletion from "../deletion/deletion.ts";
 import {
   borrow,
   chunks$,
@@ -39,7 +39,7 @@ import {
 } from "../sync/conflictLosers.ts";
 import { RejectedRows, type RejectedRow } from "../sync/rejectedRows.ts";
 import { ensureSession, changeSession, deleted$, sessionStates } from "../chat/sessions.ts";
-import { SyncCoordinator, type SyncSummary } from "../sync/syncCoordinator.ts";
+import { TabCoordinator, type SyncSummary } from "../sync/tabCoordinator.ts";
 import { watchStorageLoss, type StorageLoss } from "../account/storageLoss.ts";
 import type { Task } from "../../core/documents/uploadTask.ts";
 import { UploadQueue } from "../uploads/uploadQueue.ts";
@@ -54,7 +54,7 @@ export interface State {
 /** All operations on one account on this device. Each method calls a service in backend/. */
 export class AccountApi {
   readonly #context: AccountContext;
-  readonly #sync: SyncCoordinator;
+  readonly #sync: TabCoordinator;
   readonly #model: EmbeddingModel;
   readonly #asking: AnswerService;
   readonly #uploads: UploadQueue;
@@ -88,7 +88,7 @@ export class AccountApi {
 
   constructor(context: AccountContext) {
     this.#context = context;
-    this.#sync = new SyncCoordinator(context);
+    this.#sync = new TabCoordinator(context);
     this.#model = new EmbeddingModel(context);
     this.#uploads = new UploadQueue(context, this.#sync, this.#model, (id) => this.#begin(id));
     this.#asking = new AnswerService(context, this.#sync, this.#searcher, this.#uploads);

@@ -22,7 +22,7 @@ import { DeferredQuestions } from "./deferredQuestions.ts";
 import { loadModule } from "../loadModule.ts";
 import { isTemporary, retryWhileBusy } from "../../lib/backoff.ts";
 import type { DocumentSearch } from "../library/documentSearch.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 import { UnansweredQuestions } from "./unansweredQuestions.ts";
 
 /** An answer that is being written. Its stored row is updated less often. */
@@ -82,7 +82,7 @@ export class AnswerService {
     throttleTime(DRAFT_INTERVAL_MS, asyncScheduler, LEADING_AND_TRAILING),
   );
   readonly #context: AccountContext;
-  readonly #sync: SyncCoordinator;
+  readonly #sync: TabCoordinator;
   readonly #searcher: () => Promise<DocumentSearch>;
   readonly #incomingFiles: IncomingFiles;
   /** The last known assistant, the turns that wait for it, and the turns that kept their previous answer. */
@@ -103,7 +103,7 @@ export class AnswerService {
 
   constructor(
     context: AccountContext,
-    sync: SyncCoordinator,
+    sync: TabCoordinator,
     searcher: () => Promise<DocumentSearch>,
     arrivals: IncomingFiles,
   ) {

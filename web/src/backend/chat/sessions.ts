@@ -1,4 +1,4 @@
-/** Create and change chats. Deletion is in backend/library/deletion.ts. */
+/** Create and change chats. Deletion is in backend/deletion/deletion.ts. */
 
 import { filter, map, merge, mergeMap, type Observable } from "rxjs";
 import { editRow } from "../../storage/editRow.ts";

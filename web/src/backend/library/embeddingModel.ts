@@ -23,7 +23,7 @@ import { isAway } from "../../core/sync/syncStatus.ts";
 import type { Manifest } from "../../core/schema/modelManifest.ts";
 import { retryDelayMs } from "../../lib/backoff.ts";
 import type { AccountContext } from "../account/accountContext.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 
 export type ModelState =
   | { kind: "unknown" } // nothing known yet about the current model
@@ -84,7 +84,7 @@ export class EmbeddingModel {
     summary$,
     isAway$,
     reconnected$,
-  }: Pick<SyncCoordinator, "summary$" | "isAway$" | "reconnected$">): void {
+  }: Pick<TabCoordinator, "summary$" | "isAway$" | "reconnected$">): void {
     const kind$ = summary$.pipe(
       map(({ kind }) => kind),
       distinctUntilChanged(),

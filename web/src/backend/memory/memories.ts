@@ -4,7 +4,7 @@ import { editRow } from "../../storage/editRow.ts";
 import { relinkHistory, groupHistories, type MemoryHistory } from "../../core/memory/memoryHistory.ts";
 import { foldForMatch } from "../../core/text/wordMatch.ts";
 import type { MemoryDoc } from "../../core/schema/rows.ts";
-import { deleteWithDependents } from "../library/cascade.ts";
+import { deleteWithDependents } from "../deletion/cascade.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
 /**

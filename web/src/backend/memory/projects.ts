@@ -1,4 +1,4 @@
-/** Create and change projects, and move sessions between them. Deletion is in backend/library/deletion.ts. */
+/** Create and change projects, and move sessions between them. Deletion is in backend/deletion/deletion.ts. */
 
 import { editRow } from "../../storage/editRow.ts";
 import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";

@@ -10,7 +10,7 @@ import { compareStrings } from "../../lib/compareStrings.ts";
 import { RELATIONS } from "../../core/schema/relations.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { nameOf } from "../../core/schema/rowText.ts";
-import { selectors } from "../library/cascade.ts";
+import { selectors } from "../deletion/cascade.ts";
 import { childIdRange, type AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;

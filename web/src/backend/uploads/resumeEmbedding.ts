@@ -9,7 +9,7 @@ import { embedDocument, documentsToEmbed, type EmbedOutcome } from "./embedDocum
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
 import type { FileLocks } from "./fileLocks.ts";
 import { now, type AccountContext } from "../account/accountContext.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 import type { UploadTasks } from "./uploadTasks.ts";
 
 /** Interval for collecting rejections before a check, because rejections arrive in batches. */
@@ -17,7 +17,7 @@ const REJECTION_DEBOUNCE_MS = 500;
 
 export class EmbeddingResumer {
   readonly #context: AccountContext;
-  readonly #sync: SyncCoordinator;
+  readonly #sync: TabCoordinator;
   readonly #model: EmbeddingModel;
   readonly #tasks: UploadTasks;
   readonly #holds: FileLocks;
@@ -26,7 +26,7 @@ export class EmbeddingResumer {
 
   constructor(
     context: AccountContext,
-    sync: SyncCoordinator,
+    sync: TabCoordinator,
     embedding: EmbeddingModel,
     tasks: UploadTasks,
     holds: FileLocks,

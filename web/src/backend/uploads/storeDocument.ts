@@ -6,7 +6,7 @@ import { insertAbsent } from "../../storage/insertAbsent.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { Chunk } from "../../core/documents/chunking.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
-import { deleteDocuments } from "../library/deletion.ts";
+import { deleteDocuments } from "../deletion/deletion.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 

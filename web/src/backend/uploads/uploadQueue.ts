@@ -19,7 +19,7 @@ import { parseInWorker, throwNotLoaded, Unreadable } from "../../parsers/parseIn
 import { lockNames } from "../../lib/locks.ts";
 import { ApiError } from "../../lib/http.ts";
 import { canTryAgain, isFinished, mayRetry, type Task } from "../../core/documents/uploadTask.ts";
-import { deleteDocuments } from "../library/deletion.ts";
+import { deleteDocuments } from "../deletion/deletion.ts";
 import { borrow, isWhole } from "../library/documents.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
 import { newId } from "../../core/schema/uuid7.ts";
@@ -31,7 +31,7 @@ import type { AccountContext } from "../account/accountContext.ts";
 import { loadModule } from "../loadModule.ts";
 import { RetrySchedule } from "../../lib/backoff.ts";
 import { sendFile } from "./sendFile.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 import { UploadTasks } from "./uploadTasks.ts";
 
 /** Time limit for picking up the files of closed tabs. After it, another tab is assumed to process these files. */
@@ -50,7 +50,7 @@ export class UploadQueue {
   readonly #tasks = new UploadTasks();
   readonly tasks$ = this.#tasks.list$;
   readonly #context: AccountContext;
-  readonly #sync: SyncCoordinator;
+  readonly #sync: TabCoordinator;
   readonly #model: EmbeddingModel;
   readonly #finishing: EmbeddingResumer;
   readonly #begin: (sessionId: string) => Promise<unknown>;
@@ -71,7 +71,7 @@ export class UploadQueue {
   /** Create the queue. `begin` creates the session of a file if the session does not exist. */
   constructor(
     context: AccountContext,
-    sync: SyncCoordinator,
+    sync: TabCoordinator,
     embedding: EmbeddingModel,
     begin: (sessionId: string) => Promise<unknown> = async () => {},
   ) {

@@ -5,12 +5,12 @@ import { isTombstone } from "../../storage/tombstoneRows.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { isFinished } from "../../core/documents/uploadTask.ts";
 import type { AccountContext } from "../account/accountContext.ts";
-import type { SyncCoordinator } from "../sync/syncCoordinator.ts";
+import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 import type { UploadTasks } from "./uploadTasks.ts";
 
 export function watchServerEmbedding(
   context: AccountContext,
-  sync: SyncCoordinator,
+  sync: TabCoordinator,
   tasks: UploadTasks,
   taskId: string,
   { id: documentId, chunkCount, createdAt }: DocumentDoc,

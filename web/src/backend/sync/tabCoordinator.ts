@@ -52,7 +52,7 @@ type Message = SyncSummary | EmbeddingProgress | Count | "tell" | "again";
 const MAX_COUNT = 1000;
 const INITIAL: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, syncedAt: null };
 
-export class SyncCoordinator {
+export class TabCoordinator {
   readonly summary$ = new BehaviorSubject<SyncSummary>(INITIAL);
   /** Maps the ids of documents that the server embeds to their last known progress. */
   readonly serverEmbedding$ = new BehaviorSubject<Record<string, Progress>>({});

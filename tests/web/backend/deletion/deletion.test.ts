@@ -2,8 +2,8 @@
 
 import type { RxCollection } from "rxdb/plugins/core";
 import cases from "../../../conformance/cascade.json";
-import { deleteWithDependents } from "../../../../web/src/backend/library/cascade.ts";
-import { deleteDocuments, deleteProject } from "../../../../web/src/backend/library/deletion.ts";
+import { deleteWithDependents } from "../../../../web/src/backend/deletion/cascade.ts";
+import { deleteDocuments, deleteProject } from "../../../../web/src/backend/deletion/deletion.ts";
 import type { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
 import { insert, openRows, row, stored, T } from "../../device.ts";

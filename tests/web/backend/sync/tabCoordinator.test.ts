@@ -4,7 +4,7 @@ import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxStorage } from "rxdb/plugins/core";
 import type { DeviceDatabase, DeviceAccount } from "../../../../web/src/storage/deviceDatabase.ts";
 import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
-import { SyncCoordinator, type SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { TabCoordinator, type SyncSummary } from "../../../../web/src/backend/sync/tabCoordinator.ts";
 import { collectionOf, insert, openRows, row } from "../../device.ts";
 import { answering } from "../../uploads.ts";
 import { soon } from "../../../soon.ts";
@@ -48,7 +48,7 @@ async function createSync(base: string, storage?: RxStorage<any, any>) {
     accounts: { get: async () => account, update: async () => 0 },
   } as unknown as DeviceDatabase;
   const context = new AccountContext(account, records, device, { base });
-  const sync = new SyncCoordinator(context);
+  const sync = new TabCoordinator(context);
   onTestFinished(() => sync.stop());
   const summaries: SyncSummary[] = [];
   sync.summary$.subscribe((summary) => summaries.push(summary));
@@ -125,7 +125,7 @@ test("waitUntilPushed ends with the last push in every tab", async () => {
   const { base, release } = await startServer();
   onTestFinished(release);
   const { context, records, sync, isLive } = await createSync(base);
-  const otherTab = new SyncCoordinator(context);
+  const otherTab = new TabCoordinator(context);
   onTestFinished(() => otherTab.stop());
   sync.start();
   await soon(() => expect(isLive()).toBe(true));
