@@ -1,6 +1,6 @@
 /**
  * Updates of the app. The service worker downloads a new version, which waits until the user applies it. What the
- * service worker caches is set in web/vite.config.ts (`workbox`).
+ * service worker caches is set in web/serviceWorker.ts (`workbox`).
  */
 
 import { registerSW } from "virtual:pwa-register";
