@@ -76,7 +76,7 @@ test("a reopened page resumes embedding offline", async () => {
   await laptop.drop("logbook.txt", chapters.join("\n\n"));
   const embedding = async () => {
     const { uploads } = await laptop.state();
-    return uploads.find(({ name, stage }) => name === "logbook.txt" && stage === "embedding");
+    return uploads.filter((task) => task.stage === "embedding").find(({ name }) => name === "logbook.txt");
   };
   await tray(laptop.page)
     .getByText(/^Preparing search: \d+ of \d+ passages$/u)

@@ -71,7 +71,7 @@ export class EmbeddingResumer {
 
   /** Embed a document. The document's text is already stored, so search by words finds it even if embedding fails. */
   async embed(taskId: string, documentId: string, signal: AbortSignal): Promise<EmbedOutcome | "failed"> {
-    const tell = (done: number, of: number) => this.#tasks.update(taskId, { done, of });
+    const tell = (done: number, of: number) => this.#tasks.update(taskId, { stage: "embedding", done, of });
     try {
       const outcome = await embedDocument(this.#context, this.#model, documentId, tell, signal);
       const found = await this.#context.database.documents.findOne(documentId).exec();
@@ -131,7 +131,7 @@ export class EmbeddingResumer {
   async #resume({ id, filename: name, size, originSessionId, chunkCount: of }: DocumentDoc) {
     const stop = new AbortController();
     this.#stops.set(id, stop);
-    const embedding = { stage: "embedding", documentId: id, of } as const;
+    const embedding = { stage: "embedding", documentId: id, done: 0, of } as const;
     this.#tasks.add({ id, name, size, sessionId: originSessionId || null }, embedding);
     try {
       return await this.embed(id, id, stop.signal);

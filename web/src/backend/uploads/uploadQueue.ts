@@ -1,15 +1,7 @@
 /**
  * Turn files into documents. The server parses a file if it is reachable, otherwise this device does. The file stays on
  * this device until its text is stored, so that it survives a closed page and a failing server.
- *
- *   waiting ──▶ sending ──▶ reading ──▶ embedding ──▶ done
- *      │           │           │            │
- *      │           └─ no server, no room    └─ failed (embedding only: the document stays)
- *      │              or no session: parse here
- *      └─▶ reading ──▶ embedding ──▶ done
- *             └─▶ needs-server ──▶ waiting   (again when the server responds)
- *
- * Every state before `done` can change to `failed` or `cancelled`; a retry of `failed` starts at `waiting`.
+ * The states of an upload are in core/documents/uploadTask.ts.
  */
 
 import { distinctUntilChanged, filter, first, map } from "rxjs";
@@ -18,7 +10,7 @@ import { isQuotaExceeded } from "../../lib/quotaExceeded.ts";
 import { parseInWorker, throwNotLoaded, Unreadable } from "../../parsers/parseInWorker.ts";
 import { lockNames } from "../../lib/locks.ts";
 import { ApiError } from "../../lib/http.ts";
-import { canTryAgain, isFinished, mayRetry, type Task } from "../../core/documents/uploadTask.ts";
+import { canTryAgain, isFinished, mayRetry, type Change } from "../../core/documents/uploadTask.ts";
 import { deleteDocuments } from "../deletion/deletion.ts";
 import { borrow, isWhole } from "../library/documents.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
@@ -163,11 +155,9 @@ export class UploadQueue {
       content: file,
       addedAt: this.#context.creationTime(),
     };
-    if (file.size > account.limits.fileBytes) {
-      this.#tasks.add(taskOf(waiting), { stage: "failed", code: "TOO_LARGE", of: account.limits.fileBytes });
-      return;
-    }
-    await this.#keep(waiting);
+    const limit = account.limits.fileBytes;
+    if (file.size <= limit) return this.#keep(waiting);
+    this.#tasks.add(taskOf(waiting), { stage: "failed", code: "TOO_LARGE", limit });
   }
 
   async #keep(file: WaitingFile): Promise<void> {
@@ -377,7 +367,8 @@ export class UploadQueue {
     signal: AbortSignal,
   ): Promise<number> {
     this.#tell(file.id, { stage: "reading", done: 0, of: 0 });
-    const onProgress = (_: string, done: number, of: number) => this.#tell(file.id, { done, of });
+    const onProgress = (_: string, done: number, of: number) =>
+      this.#tell(file.id, { stage: "reading", done, of });
     const { mimeType, pageCount, parts } = await parseInWorker(file.name, bytes, { signal, onProgress });
     const [{ chunk }, { storeText }] = await storing().catch(throwNotLoaded);
     const chunks = chunk(parts);
@@ -387,7 +378,7 @@ export class UploadQueue {
     return chunks.length;
   }
 
-  #tell(id: string, change: Partial<Task>): void {
+  #tell(id: string, change: Change): void {
     this.#tasks.update(id, change);
   }
 }
@@ -396,7 +387,7 @@ function taskOf({ id, name, content, sessionId }: WaitingFile) {
   return { id, name, size: content.size, sessionId };
 }
 
-function failed(error: unknown, kept: boolean): Partial<Task> {
+function failed(error: unknown, kept: boolean): Change {
   const stage = "failed";
   if (isQuotaExceeded(error)) return { stage, code: kept ? "QUOTA_KEPT" : "QUOTA" };
   if (error instanceof Unreadable) return { stage, code: error.code };

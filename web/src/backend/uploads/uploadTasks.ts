@@ -1,7 +1,7 @@
 /** The upload tasks that the page shows. */
 
 import { BehaviorSubject } from "rxjs";
-import { isFinished, type Task } from "../../core/documents/uploadTask.ts";
+import { isFinished, transition, type Change, type Task } from "../../core/documents/uploadTask.ts";
 
 export class UploadTasks {
   readonly list$ = new BehaviorSubject<Task[]>([]);
@@ -10,26 +10,14 @@ export class UploadTasks {
     return this.list$.value.find((task) => task.id === id);
   }
 
-  add(file: Pick<Task, "id" | "name" | "size" | "sessionId">, change: Partial<Task> = {}): void {
-    const task: Task = {
-      ...file,
-      stage: "waiting",
-      done: 0,
-      of: 0,
-      documentId: null,
-      existing: false,
-      code: null,
-      message: null,
-      ...change,
-    };
-    this.list$.next([...this.list$.value.filter(({ id }) => id !== file.id), task]);
+  /** Add a task. It replaces an earlier task of the same file. */
+  add(file: Pick<Task, "id" | "name" | "size" | "sessionId">, state: Change = { stage: "waiting" }): void {
+    const others = this.list$.value.filter(({ id }) => id !== file.id);
+    this.list$.next([...others, { ...file, documentId: null, ...state }]);
   }
 
-  /** Update a task. A cancelled task stays unchanged. */
-  update(id: string, change: Partial<Task>): void {
-    const told = (task: Task) =>
-      task.id === id && task.stage !== "cancelled" ? { ...task, ...change } : task;
-    this.list$.next(this.list$.value.map(told));
+  update(id: string, change: Change): void {
+    this.list$.next(this.list$.value.map((task) => (task.id === id ? transition(task, change) : task)));
   }
 
   /** Remove finished tasks. */

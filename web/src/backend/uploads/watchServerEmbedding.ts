@@ -33,8 +33,10 @@ export function watchServerEmbedding(
   const progress$ = sync.serverEmbedding$.pipe(takeUntil(over$));
   over$.subscribe((row) => {
     if (row?.status === "failed") {
-      tasks.update(taskId, { stage: "failed", code: "FAILED", message: row.statusDetail ?? null });
+      tasks.update(taskId, { stage: "failed", code: "FAILED", message: row.statusDetail });
     } else tasks.update(taskId, row ? { stage: "done" } : { stage: "cancelled", documentId: null });
   });
-  progress$.subscribe(({ [documentId]: progress }) => progress && tasks.update(taskId, progress));
+  progress$.subscribe(
+    ({ [documentId]: progress }) => progress && tasks.update(taskId, { stage: "embedding", ...progress }),
+  );
 }

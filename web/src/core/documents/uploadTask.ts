@@ -1,42 +1,65 @@
-/** Upload tasks: files that become documents, as the upload tray shows them. */
+/**
+ * Upload tasks: files that become documents, as the upload tray shows them. A task is in one state, and only
+ * `transition` changes it:
+ *
+ *   waiting ──▶ sending ──▶ reading ──▶ embedding ──▶ done
+ *      │           │          ▲   │
+ *      ├───────────┴──────────┘   └──▶ needs-server
+ *      │   the server cannot take
+ *      │   the file: parse it here
+ *      └──▶ done, embedding: the document exists
+ *
+ * Each state before `done` can change to `failed` or `cancelled`. A task waits behind earlier files. In `needs-server`,
+ * only the server can parse the file. When the server is reachable, a new task for this file replaces the task, as a
+ * retry of a failed task does.
+ */
 
 import { storedSentences } from "../chat/storedSentences.ts";
+import type { Progress } from "./documentList.ts";
 
-type Stage =
-  | "waiting" // queued behind earlier files
-  | "sending" // `done` and `of` count bytes
-  | "reading" // `done` and `of` count pages, for formats with pages
-  | "embedding" // `done` and `of` count chunks
-  | "done"
-  | "needs-server" // only the server can parse the file; it is sent when the server is reachable
-  | "failed"
-  | "cancelled";
+export type UploadState =
+  | { stage: "waiting" | "needs-server" | "cancelled" }
+  | ({ stage: "sending" } & Progress) // counts bytes
+  | ({ stage: "reading" } & Progress) // counts pages, for formats with pages
+  | ({ stage: "embedding" } & Progress) // counts chunks
+  | { stage: "done"; existing?: boolean } // `existing`: the document existed already and was borrowed
+  /** `code` is a stable error code of this app or the server. QUOTA_KEPT: the file waits on this device. */
+  | { stage: "failed"; code: string; message?: string | undefined; limit?: number };
 
-export interface Task {
+export type Task = UploadState & {
   id: string;
   name: string;
   size: number;
   sessionId: string | null;
-  stage: Stage;
-  done: number;
-  of: number;
   /** Id of the task's document, if one exists. For a cancelled task, the id of the document that stays. */
   documentId: string | null;
-  /** Whether the document existed already and was borrowed. */
-  existing: boolean;
-  /**
-   * Stable error code of a failed task, from this app or the server. QUOTA_KEPT: the file waits on this
-   * device.
-   */
-  code: string | null;
-  /** Error message of a failed task, if the error has one besides its code. */
-  message: string | null;
+};
+
+type Stage = UploadState["stage"];
+/** A state, with the task's document if it changes. */
+export type Change = UploadState & { documentId?: string | null };
+
+const RUNNING: readonly Stage[] = ["reading", "embedding", "done", "failed", "cancelled"];
+const NEXT: Record<Stage, readonly Stage[]> = {
+  waiting: ["sending", ...RUNNING],
+  sending: ["sending", ...RUNNING],
+  reading: ["needs-server", ...RUNNING],
+  embedding: ["embedding", "done", "failed", "cancelled"],
+  "needs-server": ["cancelled"],
+  failed: ["cancelled"],
+  done: [],
+  cancelled: [],
+};
+
+/** Return the task in another state. Return the task unchanged if the change is too late, as after a cancellation. */
+export function transition(task: Task, change: Change): Task {
+  if (!NEXT[task.stage].includes(change.stage)) return task;
+  const { id, name, size, sessionId, documentId } = task;
+  return { id, name, size, sessionId, documentId, ...change };
 }
 
-const FINISHED_STAGES: readonly Stage[] = ["done", "failed", "cancelled"];
-
 export function isFinished({ stage }: Pick<Task, "stage">): boolean {
-  return FINISHED_STAGES.includes(stage);
+  return ["done", "failed", "cancelled"].includes(stage);
 }
 
 /**
@@ -79,8 +102,8 @@ export function unfinishedFilenames(tasks: readonly Task[]): string[] {
 const TEMPORARY_ERRORS = ["QUOTA", "QUOTA_KEPT", "ERROR"];
 
 /** Return whether a failed task that has no document can be retried. */
-export function mayRetry({ stage, code, documentId }: Task): boolean {
-  return stage === "failed" && documentId === null && TEMPORARY_ERRORS.includes(code ?? "");
+export function mayRetry(task: Task): boolean {
+  return task.stage === "failed" && task.documentId === null && TEMPORARY_ERRORS.includes(task.code);
 }
 
 /** Return whether a task ended with a document that is only partly embedded. */

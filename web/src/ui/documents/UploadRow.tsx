@@ -8,7 +8,7 @@ import { stageLabel } from "./uploadText.ts";
 /** Show the progress of a file that is being added. */
 export function UploadRow({ task }: { task: Task }) {
   const { api } = useAccountApi();
-  const { id, name, stage, done, of, documentId } = task;
+  const { id, name, stage, documentId } = task;
   const label = stageLabel(task);
   return (
     <Box component="li" py={4}>
@@ -52,8 +52,8 @@ export function UploadRow({ task }: { task: Task }) {
           />
         )}
       </Group>
-      {!isFinished(task) && of > 0 && (
-        <Progress size="xs" value={(100 * done) / of} aria-label={`${name}: ${label}`} />
+      {"of" in task && task.of > 0 && (
+        <Progress size="xs" value={(100 * task.done) / task.of} aria-label={`${name}: ${label}`} />
       )}
     </Box>
   );

@@ -145,6 +145,6 @@ function isFailed({ stage }: Task): boolean {
   return stage === "failed";
 }
 
-function isAdded({ stage, existing }: Task): boolean {
-  return stage === "done" && !existing;
+function isAdded(task: Task): boolean {
+  return task.stage === "done" && !task.existing;
 }

@@ -28,8 +28,8 @@ export function uploadSummary(tasks: readonly Task[]): string {
   const ended = count(({ stage }) => stage === "done" || stage === "failed"); // canceled files do not count
   const failed = count(({ stage, documentId }) => stage === "failed" && documentId === null);
   const unfinished = count(({ stage, documentId }) => stage === "failed" && documentId !== null);
-  const added = count(({ stage, existing }) => stage === "done" && !existing);
-  const existing = count(({ stage, existing }) => stage === "done" && existing);
+  const existing = count((task) => task.stage === "done" && task.existing === true);
+  const added = count(({ stage }) => stage === "done") - existing;
   const parts: string[] = [];
   if (active > 0) parts.push(t("uploads.adding", { n: ended + 1, total: ended + active }));
   else if (waiting > 0) parts.push(t("uploads.waitingForServer", { n: waiting }));
@@ -43,16 +43,16 @@ export function uploadSummary(tasks: readonly Task[]): string {
 
 /** Return a text for the stage of an upload. For a failed upload, the text says why it failed. */
 export function stageLabel(task: Task): string {
-  const { stage, done, of: total } = task;
-  switch (stage) {
+  switch (task.stage) {
     case "waiting":
       return t("uploads.stage.waiting");
     case "sending":
-      return t("uploads.stage.sending", { done: bytes(done), total: bytes(total) });
+      return t("uploads.stage.sending", { done: bytes(task.done), total: bytes(task.of) });
     case "reading":
-      return total > 0 ? t("uploads.stage.page", { done, total }) : t("uploads.stage.reading");
+      if (task.of === 0) return t("uploads.stage.reading");
+      return t("uploads.stage.page", { done: task.done, total: task.of });
     case "embedding":
-      return t("uploads.stage.embedding", { done, total });
+      return t("uploads.stage.embedding", { done: task.done, total: task.of });
     case "done":
       if (!task.existing) return t("uploads.stage.added");
       return t(task.sessionId ? "uploads.stage.existingInChat" : "uploads.stage.existing");
@@ -65,15 +65,15 @@ export function stageLabel(task: Task): string {
   }
 }
 
-function failure({ name, code, message, of: limit }: Task): string {
+function failure({ name, code, message, limit }: Extract<Task, { stage: "failed" }>): string {
   if (code === "QUOTA") return t("uploads.error.quota", { name });
   if (code === "QUOTA_KEPT") return t("uploads.error.quotaKept", { name });
   if (code === "EMBEDDING_FULL") return t("uploads.error.embeddingFull");
   if (code === "EMBEDDING") return t("uploads.error.embedding");
-  if (code === "TOO_LARGE") return message || t("uploads.error.tooLarge", { name, limit: bytes(limit) });
-  const key = (UNREADABLE as Partial<Record<string, TextKey>>)[code ?? ""];
+  if (code === "TOO_LARGE") return message || t("uploads.error.tooLarge", { name, limit: bytes(limit ?? 0) });
+  const key = (UNREADABLE as Partial<Record<string, TextKey>>)[code];
   const text = message ?? (key ? t(key) : "");
   if (text && code !== "ERROR") return text;
-  const reason = truncate((message ?? code ?? "").replace(/\s+/g, " ").trim(), DETAILS_MAX);
+  const reason = truncate((message ?? code).replace(/\s+/g, " ").trim(), DETAILS_MAX);
   return t("uploads.error.other", { name, reason });
 }

@@ -19,7 +19,7 @@ export function useLibrary(): Library | undefined {
   const tasks = useUploads();
   return useMemo(() => {
     if (!documents || !sessions) return undefined;
-    const local = (tasks ?? []).filter(({ stage, documentId }) => stage === "embedding" && documentId);
+    const local = (tasks ?? []).filter((task) => task.stage === "embedding");
     return {
       documents,
       progress: {
