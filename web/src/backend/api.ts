@@ -4,7 +4,7 @@ export type { ReportOpening } from "./account/accountLocks.ts";
 export type { Profile } from "./account/accounts.ts";
 export type { ErasureReceipt } from "./account/forgetEverything.ts";
 export type { StorageLoss } from "./account/storageLoss.ts";
-export type { AccountApi } from "./api/accountApi.ts";
+export type { AccountApi, Streams } from "./api/accountApi.ts";
 export type { SignInApi } from "./api/signInApi.ts";
 export type { AnswerDraft, AssistantState } from "./chat/answerQuestion.ts";
 export type { PromptSummary } from "./chat/assistantClient.ts";

@@ -5,18 +5,13 @@ import { createContext, useContext, useEffect, useState } from "react";
 import type {
   AccountApi,
   AnswerDraft,
-  AssistantState,
   ConflictLoser,
   DeviceAccount,
-  ModelState,
-  RejectedRow,
   SignInApi,
-  SyncSummary,
+  Streams,
 } from "../backend/api.ts";
 import { applyPatches, type AnswerDrafts, type DraftPatches } from "../core/chat/draftPatches.ts";
-import type { Progress } from "../core/documents/documentList.ts";
 import type { Collections, VectorEmbeddingDoc } from "../core/schema/rows.ts";
-import type { Task } from "../core/documents/uploadTask.ts";
 import { useIsForgotten } from "./erasure.ts";
 import type { Drafts } from "./drafts.ts";
 
@@ -106,22 +101,29 @@ export function useRows<Name extends keyof Collections>(
   return useIsForgotten() ? NONE : rows;
 }
 
-/** Return the current account, which may have changed since the app was opened. */
-export function useAccount({ api, account }: OpenAccount): DeviceAccount {
-  const found = useSubscription<DeviceAccount>((listener) => api.watchAccount(listener), "account");
-  return found ?? account;
+/** Return the last value of a stream of the backend, or undefined before the first value. */
+function useStream<Name extends keyof Streams>(name: Name, { api } = useAccountApi()) {
+  return useSubscription<Streams[Name]>((listener) => api.watch(name, listener as never), name);
 }
 
-export function useSync(): SyncSummary | undefined {
-  const { api } = useAccountApi();
-  return useSubscription((listener) => api.watchSync(listener), "sync");
+/** Return the current account, which may have changed since the app was opened. */
+export function useAccount(open: OpenAccount): DeviceAccount {
+  return useStream("account", open) ?? open.account;
 }
+
+export const useSync = () => useStream("sync");
 
 /** Return the rows that the server rejected, newest first. */
-export function useRejectedRows(): RejectedRow[] | undefined {
-  const { api } = useAccountApi();
-  return useSubscription((listener) => api.watchRejectedRows(listener), "refused");
-}
+export const useRejectedRows = () => useStream("rejectedRows");
+
+export const useUploads = () => useStream("uploads");
+
+/** Return a map from document id to progress, for the documents that the server is embedding. */
+export const useServerEmbedding = () => useStream("embedding");
+
+export const useModel = () => useStream("model");
+
+export const useAssistant = () => useStream("assistant");
 
 /** Return the texts that lost a conflict, newest first. */
 export function useConflictLosers(): ConflictLoser[] | undefined {
@@ -135,38 +137,17 @@ export function useWaitingFiles(): string[] | undefined {
   return useSubscription((listener) => api.watchFiles(listener), "files");
 }
 
-export function useUploads(): Task[] | undefined {
-  const { api } = useAccountApi();
-  return useSubscription((listener) => api.watchUploads(listener), "uploads");
-}
-
-/** Return a map from document id to progress, for the documents that the server is embedding. */
-export function useServerEmbedding(): Record<string, Progress> | undefined {
-  const { api } = useAccountApi();
-  return useSubscription((listener) => api.watchEmbedding(listener), "embedding");
-}
-
 /** Return the chunks of a document, or undefined until they are read. */
 export function useChunks(documentId: string): VectorEmbeddingDoc["chunks"] | undefined {
   const { api } = useAccountApi();
   return useSubscription((listener) => api.watchChunks(documentId, listener), `chunks ${documentId}`);
 }
 
-export function useModel(): ModelState | undefined {
-  const { api } = useAccountApi();
-  return useSubscription((listener) => api.watchModel(listener), "model");
-}
-
 export function useAnswerDrafts(): Readonly<Record<string, AnswerDraft>> | undefined {
   const { api } = useAccountApi();
   return usePatchedSubscription<AnswerDrafts<AnswerDraft>, DraftPatches<AnswerDraft>>(
-    (listener) => api.watchAnswerDrafts(listener),
+    (listener) => api.watch("answerDrafts", listener as never),
     "answer drafts",
     (drafts = {}, patches) => applyPatches(drafts, patches),
   );
-}
-
-export function useAssistant(): AssistantState | undefined {
-  const { api } = useAccountApi();
-  return useSubscription((listener) => api.watchAssistant(listener), "assistant");
 }

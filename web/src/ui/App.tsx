@@ -115,7 +115,11 @@ async function openAccount(onProgress: ReportOpening): Promise<AppState> {
   window.vademecum = api;
   const account = await api.account();
   const drafts = await Drafts.open(account.userId);
-  void api.watchDeleted(proxy((id) => [id, draftOf(id)].forEach((draft) => drafts.delete(draft))));
-  void api.watchLoadErrors(proxy(() => reportLoadError()));
+  const deleteDraft = (id: string) => [id, draftOf(id)].forEach((draft) => drafts.delete(draft));
+  void api.watch("deleted", proxy(deleteDraft) as never);
+  void api.watch(
+    "loadErrors",
+    proxy(() => reportLoadError()),
+  );
   return { kind: "open", api, account, drafts };
 }

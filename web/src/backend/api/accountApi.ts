@@ -6,18 +6,19 @@
  */
 
 import { proxy, type ProxyMarked } from "comlink";
-import { distinctUntilChanged, map, pairwise, startWith } from "rxjs";
+import { distinctUntilChanged, map, pairwise, startWith, type Observable } from "rxjs";
 import type { DeviceAccount, ConflictLoser } from "../../storage/deviceDatabase.ts";
 import { ANY_ACCOUNT } from "../../lib/http.ts";
+import { bindContext, type Bound } from "./bindContext.ts";
 import { proxySubscription, type Unsubscribe } from "./proxySubscription.ts";
 import { lazy } from "../../lib/lazy.ts";
 import { lazyApi } from "./lazyApi.ts";
 import { diffDrafts, type DraftPatches } from "../../core/chat/draftPatches.ts";
 import type { Progress } from "../../core/documents/documentList.ts";
-import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
+import type { Collections, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import * as accounts from "../account/accounts.ts";
 import { AnswerService, type AssistantState, type AnswerDraft } from "../chat/answerQuestion.ts";
-import * as deletion from "../deletion/deletion.ts";
+import { deleteDocuments, deleteProject, deleteRow, deleteSession } from "../deletion/deletion.ts";
 import {
   borrow,
   chunks$,
@@ -51,7 +52,35 @@ export interface State {
   uploads: Task[];
 }
 
-/** All operations on one account on this device. Each method calls a service in backend/. */
+/** The streams of values that the page can watch. */
+export interface Streams {
+  /** The account, now and each time that its tier, its limits or the time of "forget everything" changes. */
+  account: DeviceAccount;
+  sync: SyncSummary;
+  model: ModelState;
+  uploads: Task[];
+  /** Maps the ids of the documents that the server is embedding to their progress. */
+  embedding: Record<string, Progress>;
+  /** Patches for the answer drafts. The first patch contains all drafts. */
+  answerDrafts: DraftPatches<AnswerDraft>;
+  assistant: AssistantState;
+  rejectedRows: RejectedRow[];
+  /** A value for each module of the worker that fails to load. */
+  loadErrors: unknown;
+  /** The id of each session deleted on this device and each fact deleted anywhere. */
+  deleted: string;
+}
+
+/** Operations that need only the account. The API has a method for each of them. */
+const operations = {
+  ...{ changeSession, sessionStates, deleteSession, deleteProject, deleteRow },
+  ...{ mentionedDocuments, borrow, includeDocument, returnDocument, deleteDocuments, usage: accounts.usage },
+  ...{ addFact, changeFact, restoreConflictLoser, dismissConflictLoser },
+};
+
+/** All operations on one account on this device. */
+export interface AccountApi extends Bound<typeof operations> {}
+
 export class AccountApi {
   readonly #context: AccountContext;
   readonly #sync: TabCoordinator;
@@ -61,6 +90,7 @@ export class AccountApi {
   readonly #refused: RejectedRows;
   readonly #leftovers: DeletedTextErasure;
   readonly #unwatch: Unsubscribe;
+  readonly #streams: { [Name in keyof Streams]: Observable<Streams[Name]> };
   readonly #searcher = lazy(async () => {
     const { DocumentSearch } = await loadModule(import("../library/documentSearch.ts"));
     return new DocumentSearch(this.#context, this.#model);
@@ -75,8 +105,8 @@ export class AccountApi {
    */
   readonly memory = lazyApi(
     lazy(async () => {
-      const { MemoryApi } = await loadModule(import("./memoryApi.ts"));
-      return new MemoryApi(this.#context);
+      const { memoryApi } = await loadModule(import("./memoryApi.ts"));
+      return memoryApi(this.#context);
     }),
   );
   /**
@@ -87,6 +117,7 @@ export class AccountApi {
   #carrying = 0;
 
   constructor(context: AccountContext) {
+    Object.assign(this, bindContext(context, operations));
     this.#context = context;
     this.#sync = new TabCoordinator(context);
     this.#model = new EmbeddingModel(context);
@@ -100,6 +131,24 @@ export class AccountApi {
       void accounts.refreshProfile(context);
       void this.#model.fetchManifest();
     });
+    const sharedFields = ({ tier, limits, forgottenAt }: DeviceAccount) =>
+      JSON.stringify([tier, limits, forgottenAt]);
+    this.#streams = {
+      account: account$.pipe(distinctUntilChanged((a, b) => sharedFields(a) === sharedFields(b))),
+      sync: this.#sync.summary$,
+      model: this.#model.state$,
+      uploads: this.#uploads.tasks$,
+      embedding: this.#sync.serverEmbedding$,
+      answerDrafts: this.#asking.throttledDrafts$.pipe(
+        startWith({}),
+        pairwise(),
+        map(([before, after]) => diffDrafts(before, after)),
+      ),
+      assistant: this.#asking.assistant$,
+      rejectedRows: this.#refused.rows$,
+      loadErrors: loadErrors$,
+      deleted: deleted$(context),
+    };
     watchReplacedRows(context);
     this.#sync.start();
     this.#model.start(this.#sync);
@@ -148,32 +197,9 @@ export class AccountApi {
     };
   }
 
-  /**
-   * Call `listener` with the account, now and each time that its tier, its limits or the time of "forget everything"
-   * changes.
-   */
-  watchAccount(listener: (account: DeviceAccount) => void) {
-    const sharedFields = ({ tier, limits, forgottenAt }: DeviceAccount) =>
-      JSON.stringify([tier, limits, forgottenAt]);
-    const same = (a: DeviceAccount, b: DeviceAccount) => sharedFields(a) === sharedFields(b);
-    return proxySubscription(this.#context.account$.pipe(distinctUntilChanged(same)), listener);
-  }
-
-  watchSync(listener: (summary: SyncSummary) => void) {
-    return proxySubscription(this.#sync.summary$, listener);
-  }
-
-  watchModel(listener: (state: ModelState) => void) {
-    return proxySubscription(this.#model.state$, listener);
-  }
-
-  watchUploads(listener: (tasks: Task[]) => void) {
-    return proxySubscription(this.#uploads.tasks$, listener);
-  }
-
-  /** Call `listener` with a map from document id to progress, for the documents that the server is embedding. */
-  watchEmbedding(listener: (progress: Record<string, Progress>) => void) {
-    return proxySubscription(this.#sync.serverEmbedding$, listener);
+  /** Call `listener` with the values of a stream. */
+  watch<Name extends keyof Streams>(name: Name, listener: (value: Streams[Name]) => void) {
+    return proxySubscription(this.#streams[name] as Observable<Streams[Name]>, listener);
   }
 
   /** Call `listener` with the chunks of a document, now and when its text changes. */
@@ -181,27 +207,8 @@ export class AccountApi {
     return proxySubscription(chunks$(this.#context, documentId), listener);
   }
 
-  /** Call `listener` with patches for the answer drafts. The first patch contains all drafts. */
-  watchAnswerDrafts(listener: (patches: DraftPatches<AnswerDraft>) => void) {
-    const drafts$ = this.#asking.throttledDrafts$.pipe(startWith({}), pairwise());
-    return proxySubscription(drafts$.pipe(map(([before, after]) => diffDrafts(before, after))), listener);
-  }
-
-  watchAssistant(listener: (assistant: AssistantState) => void) {
-    return proxySubscription(this.#asking.assistant$, listener);
-  }
-
-  watchRejectedRows(listener: (rows: RejectedRow[]) => void) {
-    return proxySubscription(this.#refused.rows$, listener);
-  }
-
   watchConflictLosers(listener: ((lost: ConflictLoser[]) => void) & ProxyMarked): Unsubscribe & ProxyMarked {
     return proxy(watchConflictLosers(this.#context, listener));
-  }
-
-  /** Call `listener` each time a module of the worker fails to load. */
-  watchLoadErrors(listener: () => void) {
-    return proxySubscription(loadErrors$, listener);
   }
 
   /** Call `listener` with the ids of the files that are not documents yet, now and after every change. */
@@ -253,11 +260,6 @@ export class AccountApi {
     return context(this.#context, this.#model, searcher, episodeId);
   }
 
-  /** Return the documents that a message mentions and the session has not borrowed, best match first. */
-  mentionedDocuments(message: string, sessionId: string): Promise<DocumentDoc[]> {
-    return mentionedDocuments(this.#context, message, sessionId);
-  }
-
   deferQuestion(episodeId: string, wanted: boolean) {
     return this.#asking.defer(episodeId, wanted);
   }
@@ -273,24 +275,6 @@ export class AccountApi {
 
   #begin(sessionId: string, about = "") {
     return ensureSession(this.#context, sessionId, about, this.#projects.get(sessionId));
-  }
-
-  changeSession(id: string, change: Parameters<typeof changeSession>[2]) {
-    return changeSession(this.#context, id, change);
-  }
-
-  /** Return the id of each given session that is on this device, and whether the session is deleted. */
-  sessionStates(ids: string[]) {
-    return sessionStates(this.#context, ids);
-  }
-
-  /** Call `listener` with the id of each session deleted on this device and each fact deleted anywhere. */
-  watchDeleted(listener: (id: string) => void) {
-    return proxySubscription(deleted$(this.#context), listener);
-  }
-
-  deleteSession(id: string) {
-    return deletion.deleteSession(this.#context, id);
   }
 
   // -- documents --------------------------------------------------------------------------------------------
@@ -319,48 +303,10 @@ export class AccountApi {
     this.#uploads.clearFinished();
   }
 
-  borrow(documentId: string, sessionId: string) {
-    return borrow(this.#context, documentId, sessionId);
-  }
-
   /** Borrow a document for a session. Create the session if it does not exist. */
   async borrowInto(documentId: string, sessionId: string): Promise<void> {
     await this.#begin(sessionId);
     await borrow(this.#context, documentId, sessionId);
-  }
-
-  includeDocument(documentId: string, sessionId: string) {
-    return includeDocument(this.#context, documentId, sessionId);
-  }
-
-  returnDocument(documentId: string, sessionId: string) {
-    return returnDocument(this.#context, documentId, sessionId);
-  }
-
-  deleteDocuments(ids: string[]) {
-    return deletion.deleteDocuments(this.#context, ids);
-  }
-
-  usage() {
-    return accounts.usage(this.#context);
-  }
-
-  // -- facts and deletion -----------------------------------------------------------------------------------
-
-  addFact(key: string, value: string) {
-    return addFact(this.#context, key, value);
-  }
-
-  changeFact(id: string, change: Parameters<typeof changeFact>[2]) {
-    return changeFact(this.#context, id, change);
-  }
-
-  deleteProject(id: string, withSessions = false) {
-    return deletion.deleteProject(this.#context, id, withSessions);
-  }
-
-  deleteRow(collection: deletion.Deletable, id: string) {
-    return deletion.deleteRow(this.#context, collection, id);
   }
 
   // -- this device ------------------------------------------------------------------------------------------
@@ -376,14 +322,6 @@ export class AccountApi {
 
   retryRejectedRows(row?: Pick<RejectedRow, "collection" | "id">) {
     return row ? this.#refused.retry(row) : this.#refused.retryAll();
-  }
-
-  restoreConflictLoser(id: string) {
-    return restoreConflictLoser(this.#context, id);
-  }
-
-  dismissConflictLoser(id: string) {
-    return dismissConflictLoser(this.#context, id);
   }
 
   /** Export the account as a ZIP. The module is loaded on demand, because few users need it. */

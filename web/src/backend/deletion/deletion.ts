@@ -21,7 +21,7 @@ export function deleteSession({ database }: AccountContext, id: string): Promise
 export async function deleteProject(
   { database }: AccountContext,
   id: string,
-  withSessions: boolean,
+  withSessions = false,
 ): Promise<void> {
   const found = withSessions ? await database.sessions.find({ selector: { projectId: id } }).exec() : [];
   await deleteWithDependents(database, { projects: [id], sessions: found.map((session) => session.id) });

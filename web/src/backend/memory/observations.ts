@@ -69,7 +69,7 @@ export async function agentActivity({ server }: AccountContext, projectId: strin
 }
 
 /** Return a page of observations, newest first. If `wanted` has words, return the best matches, all on one page. */
-export async function observations(
+export async function listObservations(
   { server }: AccountContext,
   projectId: string,
   wanted: ObservationFilter,
