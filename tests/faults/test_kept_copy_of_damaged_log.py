@@ -1,4 +1,4 @@
-"""The server keeps a copy of a damaged log until the next erasure, which deletes the copy."""
+"""The server keeps a copy of a damaged log until the next erasure or "forget everything", which delete the copy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import httpx
 
 from faults.server_process import ServerProcess
 from property.rows import dead, fact
+from vademecum.model.schema.json_values import FORGET_EVERYTHING
 from vademecum.services.data.erase import scan
 from wait_until import soon
 
@@ -89,6 +90,29 @@ def test_erase_command_removes_copy_of_damaged_log_without_any_delete(tmp_path: 
                 "accounts": 1
             }
             assert not repaired.copy.exists()
+
+    asyncio.run(scenario())
+
+
+def test_erase_command_for_one_account_removes_copy_of_damaged_log(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with repaired_server(tmp_path / "data") as repaired:
+            body = {"email": "ada@example.org"}
+            assert await repaired.server.admin("POST", "/v1/local/erase", json=body) == {"accounts": 1}
+            assert not repaired.copy.exists()
+
+    asyncio.run(scenario())
+
+
+def test_forget_everything_removes_copy_of_damaged_log(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with repaired_server(tmp_path / "data") as repaired:
+            assert repaired.copy.exists() and scan(tmp_path / "data", [SECRET.encode()]) > 0
+            receipt = await repaired.server.admin(
+                "POST", "/v1/forget", "ada@example.org", json={"confirm": FORGET_EVERYTHING}
+            )
+            assert receipt["rows"] == 3 and receipt["leftovers"] == 0
+            assert not repaired.copy.exists() and scan(tmp_path / "data", [SECRET.encode()]) == 0
 
     asyncio.run(scenario())
 
