@@ -100,10 +100,19 @@ class Model:
 
         The error mark of a refused row has a `code` and perhaps a `base`, which is "?" if this batch assigned its seq.
         """
-        for new, _ in batch:
+        refused = {}
+        for new, assumed in batch:
             if new["_deleted"]:
-                self.delete((collection, new["id"]), new)
-        answers = [self._judge(collection, new, assumed) for new, assumed in batch if not new["_deleted"]]
+                held = self.rows.get((collection, new["id"]))
+                is_live = held is not None and not held.dead
+                if is_live and assumed is None and new["updatedAt"] < held.row["updatedAt"]:
+                    refused[new["id"]] = held.row
+                else:
+                    self.delete((collection, new["id"]), new)
+        answers = [
+            refused.get(new["id"]) if new["_deleted"] else self._judge(collection, new, assumed)
+            for new, assumed in batch
+        ]
         return [answer for answer in answers if answer is not None]
 
     def delete(self, key: Key, sent: Row | None = None) -> None:

@@ -1,11 +1,17 @@
-"""Push, rules 1 and 4: a delete is always accepted, and a deleted row stays deleted."""
+"""Push, rules 1 and 4: a delete is accepted unless it is outdated, and a deleted row stays deleted."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from property.rows import NEW, day, dead, fact, marked, one_of_each, session
+from property.rows import NEW, day, dead, episode, fact, marked, one_of_each, session
 from property.sync_wire import COLLECTIONS, alone, codes, forget, page, send, seqs, stored
+from vademecum.model.sync.conflict_rules import is_outdated_delete
+
+OUTDATED_DELETES = json.loads(
+    (Path(__file__).parents[2] / "conformance" / "outdated_deletes.json").read_text()
+)
 
 
 def test_delete_stores_blank_tombstone_and_returns_no_row(tmp_path):
@@ -36,6 +42,38 @@ def test_delete_wins_over_any_assumed_state(tmp_path, assumed):
         await send(ada, "sessions", (second, first))
         base_row = {"none": None, "stale": first, "current": second}[assumed]
         assert await send(ada, "sessions", (dead(first), base_row)) == []
+        assert (await stored(ada, "sessions", "s"))["_deleted"] is True
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("case", OUTDATED_DELETES, ids=lambda case: case["name"])
+def test_outdated_deletes_match_the_shared_cases(case):
+    deleted, row = {"updatedAt": case["deletedAt"]}, {"updatedAt": case["updatedAt"]}
+    assert is_outdated_delete(deleted, row, "2026-06-01T00:00:00.000Z") is not case["deletes"]
+
+
+def test_old_tombstone_without_assumed_state_does_not_delete_a_revived_row(tmp_path):
+    """A client that starts from zero also pushes tombstones that it only pulled."""
+
+    async def scenario(ada):
+        first, other = session("s", updatedAt=day(1)), session("t", updatedAt=day(1))
+        await send(ada, "sessions", (first, None), (other, None))
+        await send(ada, "sessions", (dead(first), first))
+        tombstone = await stored(ada, "sessions", "s")
+        revived = session("s", title="revived", updatedAt=day(2))
+        assert await send(ada, "sessions", (revived, tombstone)) == []
+        turn = episode("e", "s")
+        assert await send(ada, "episodes", (turn, None)) == []
+        # The rest of the batch is stored, and its order is kept.
+        rejected = session("u", unknown=1)
+        answers = await send(ada, "sessions", (rejected, None), (tombstone, None), (dead(other), None))
+        assert answers[0]["syncError"]["code"] == "INVALID"
+        assert answers[1:] == [revived]
+        assert await stored(ada, "sessions", "s") == revived and await stored(ada, "episodes", "e") == turn
+        assert (await stored(ada, "sessions", "t"))["_deleted"] is True
+        # A delete that knows the row, or is later than the row, deletes it.
+        assert await send(ada, "sessions", (dead(revived | {"updatedAt": day(3)}), None)) == []
         assert (await stored(ada, "sessions", "s"))["_deleted"] is True
 
     alone(tmp_path, scenario)

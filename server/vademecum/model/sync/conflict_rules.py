@@ -1,7 +1,7 @@
 """Decide by the seven rules of the sync protocol how the server handles a pushed row. The first matching rule applies.
 
-The functions here are pure. `transaction` holds the state and `services/sync/push` handles the request. Deletes
-(rule 1) are always accepted, so `decide` handles live rows only.
+The functions here are pure. `transaction` holds the state and `services/sync/push` handles the request. `decide` handles
+live rows only, because deletes (rule 1) are accepted unless they are outdated.
 """
 
 from __future__ import annotations
@@ -114,6 +114,19 @@ def decide(
     if merged == stored.row:
         return Decision("answer", stored.row)
     return Decision("store", merged, base=base, merged=True)
+
+
+def is_outdated_delete(deleted: Json, stored: Json, now: str) -> bool:
+    """Return whether a row pushed as deleted, without an assumed state, is older than the stored live row.
+
+    A client that starts from zero also pushes tombstones that it only pulled. The row may have been revived since then.
+    Times are capped at `now`. The browser decides in the same way (`mergeTwoWay`); shared cases:
+    tests/conformance/outdated_deletes.json.
+    """
+    then = deleted.get("updatedAt")
+    if not isinstance(then, str) or not is_timestamp(then):
+        return False
+    return bool(min(then, now) < min(stored["updatedAt"], now))
 
 
 def _is_assumed(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from vademecum.model.memory import job_triggers
 from vademecum.model.schema.collections import Collection, Json
 from vademecum.model.sync import cascade
+from vademecum.model.sync.conflict_rules import is_outdated_delete
 from vademecum.model.sync.quotas import Limits, has_free_tombstone
 from vademecum.model.sync.rejections import with_sync_error
 from vademecum.model.sync.transaction import Transaction
@@ -22,11 +23,12 @@ def push(tx: Transaction, collection: Collection, batch: list[IncomingRow], limi
     # Only new rows count as imported. A row that already exists has, or had, its own extraction job.
     imported = [i.key for i in batch if i.imported and tx.head(i.key) is None]
     deletes = [incoming for incoming in batch if incoming.deletes]
-    if deletes:
-        _delete(tx, deletes)
-        batch = [incoming for incoming in batch if not incoming.deletes]
+    refused = _delete(tx, deletes) if deletes else {}
     writer = RowWriter(tx, collection, limits)
-    answers = [_answer(writer.write(incoming), tx.now) for incoming in batch]
+    answers = [
+        refused.get(incoming.key) if incoming.deletes else _answer(writer.write(incoming), tx.now)
+        for incoming in batch
+    ]
     job_triggers.mark_imported_done(tx, imported)
     return [answer for answer in answers if answer is not None]
 
@@ -37,20 +39,26 @@ def _answer(outcome: Accepted | Rejected, now: str) -> Json | None:
     return outcome.answer
 
 
-def _delete(tx: Transaction, deletes: list[IncomingRow]) -> None:
-    """Apply deletes, which are always accepted.
+def _delete(tx: Transaction, deletes: list[IncomingRow]) -> dict[str, Json]:
+    """Apply deletes. Map the keys of rows that outdated deletes do not delete to the stored rows.
 
     The delete of an unknown row is stored only while tombstones are free. Otherwise a client could fill the disk with
     tombstones of invented ids. If the delete is not stored and the row arrives later, it counts as a new row.
     """
     deleted: list[str] = []
+    refused: dict[str, Json] = {}
     for incoming in deletes:
         head = tx.head(incoming.key)
         if head is None and incoming.has_id and has_free_tombstone(tx.totals.tombstones):
             tx.put_tombstone(incoming.key, incoming.row)
         elif head is not None and not head.deleted:
-            tx.put_tombstone(incoming.key, tx.row(incoming.key))
+            stored = tx.row(incoming.key)
+            if incoming.assumed is None and is_outdated_delete(incoming.row, stored, tx.now):
+                refused[incoming.key] = stored
+                continue
+            tx.put_tombstone(incoming.key, stored)
         else:
             continue
         deleted.append(incoming.key)
     cascade.delete_dependents(tx, deleted)
+    return refused

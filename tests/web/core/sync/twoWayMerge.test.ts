@@ -1,5 +1,6 @@
 /** Merge two versions of a row without a common base, as after a restore: only older texts are lost. */
 
+import deletes from "../../../conformance/outdated_deletes.json";
 import { mergeTwoWay } from "../../../../web/src/core/sync/twoWayMerge.ts";
 
 const [OLD, NEW] = ["2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"];
@@ -61,4 +62,10 @@ test("mergeTwoWay returns the server's row if it is deleted or rejected", () => 
     { ...row, syncError: { code: "INVALID" } },
   ])
     expect(mergeTwoWay(ours, theirs)).toEqual(theirs);
+});
+
+test.each(deletes)("mergeTwoWay, own delete: $name", ({ deletedAt, updatedAt, deletes: wins }) => {
+  const ours = { ...row, activeSessions: [], updatedAt: deletedAt, _deleted: true };
+  const theirs = { ...row, updatedAt };
+  expect(mergeTwoWay(ours, theirs, "2026-06-01T00:00:00.000Z")).toEqual(wins ? ours : theirs);
 });

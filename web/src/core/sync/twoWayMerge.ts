@@ -18,6 +18,8 @@ export function mergeTwoWay(ours: Row, theirs: Row, now = new Date().toISOString
   if (theirs._deleted || theirs["syncError"]) return theirs;
   const { syncError: _, ...mine } = ours;
   const editedAt = (row: Row) => [String(row["updatedAt"] ?? ""), now].sort()[0]!;
+  // The row may have been revived since this device received the tombstone.
+  if (ours._deleted) return editedAt(ours) < editedAt(theirs) ? theirs : ours;
   const united: Row = { ...(editedAt(ours) > editedAt(theirs) ? mine : theirs) };
   for (const name of SETS) {
     const [a, b] = [theirs[name], ours[name]];
