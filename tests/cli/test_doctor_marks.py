@@ -1,4 +1,4 @@
-"""The doctor reports damaged lines of the high-water marks. The check of the accounts then repairs the file."""
+"""The doctor reports damaged and missing high-water marks. The check of the accounts then repairs the file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cli.command_runner import Home
+from property.rows import session
+from wait_until import soon_outside
 
 
 def marks(home: Home) -> dict[str, Any]:
@@ -23,3 +25,37 @@ def test_doctor_reports_damaged_marks_before_repair(tmp_path: Path) -> None:
     found = marks(home)
     assert not found["ok"] and "2 damaged lines" in found["detail"]
     assert marks(home)["ok"], "the first run opened the accounts, which repaired the file"
+
+
+def test_doctor_reports_accounts_without_mark_until_they_are_opened(tmp_path: Path) -> None:
+    home = Home(tmp_path / "data")
+    file = home.data / "ledger" / "marks"
+    ids = [home.add(email) for email in ("ada@example.org", "bob@example.org", "never-used@example.org")]
+    with home.serving() as server:
+        for email, rows in (
+            ("ada@example.org", [{"newDocumentState": session("s")}]),
+            ("bob@example.org", []),
+        ):
+            with server.client(home.token(email)) as client:
+                assert client.post("/v1/sync/sessions/0/push", json=rows).json() == []
+        assert marks(home)["ok"]
+    assert marks(home) == {"check": "marks", "ok": True, "detail": "complete"}
+    file.unlink()
+    found = marks(home)
+    assert not found["ok"] and "lacks 2 accounts" in found["detail"] and "vademecum epoch" in found["detail"]
+    assert ids[0] in found["detail"] and ids[1] in found["detail"] and ids[2] not in found["detail"]
+    assert marks(home)["ok"], "the first run opened the accounts, which set their marks"
+
+
+def test_server_rewrites_deleted_marks_at_the_next_commit(tmp_path: Path) -> None:
+    home = Home(tmp_path / "data")
+    home.add("ada@example.org")
+    file = home.data / "ledger" / "marks"
+    with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+        for row_id in ("s", "t"):
+            file.unlink(missing_ok=True)
+            ada.post(
+                "/v1/sync/sessions/0/push", json=[{"newDocumentState": session(row_id)}]
+            ).raise_for_status()
+            soon_outside(file.exists)
+    assert marks(home)["ok"]

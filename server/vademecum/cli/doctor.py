@@ -168,21 +168,31 @@ def _examine_rollbacks(data: Path) -> Finding:
 
 
 def _examine_marks(data: Path) -> Finding:
-    """Report damaged lines in `ledger/marks`, which stores the high-water mark of each account."""
-    from vademecum.engines.duckdb.marks import count_damaged_lines  # deferred: the import is slow
+    """Report damaged lines and missing marks in `ledger/marks`, which stores the high-water mark of each account."""
+    from vademecum.engines.duckdb import marks  # deferred: the import is slow
 
     try:
-        count = count_damaged_lines(data)
+        count = marks.count_damaged_lines(data)
+        users = marks.find_users_without_mark(data)
     except OSError as error:
         return Finding("marks", False, f"ledger/marks cannot be read: {error.strerror}. Check the disk")
-    if not count:
-        return Finding("marks", True, "no damaged lines")
-    return Finding(
-        "marks",
-        False,
-        f"ledger/marks has {count} damaged {'line' if count == 1 else 'lines'}, so the loss of the newest changes of some "
-        "accounts would not be noticed. Check the disk. The server repairs the file when it starts",
-    )
+    if count:
+        return Finding(
+            "marks",
+            False,
+            f"ledger/marks has {count} damaged {'line' if count == 1 else 'lines'}, so the loss of the newest changes of "
+            "some accounts would not be noticed. Check the disk. The server repairs the file when it starts",
+        )
+    if users:
+        return Finding(
+            "marks",
+            False,
+            f"ledger/marks lacks {len(users)} {'account' if len(users) == 1 else 'accounts'}: {', '.join(users)}. If their "
+            "newest changes were lost before now, nobody was told. If you did not delete the file, check the disk, and run "
+            "`vademecum epoch EMAIL` if changes may be missing, so that devices upload them. The server adds an account when "
+            "it opens it",
+        )
+    return Finding("marks", True, "complete")
 
 
 def _examine_ledgers(data: Path) -> Finding:

@@ -2,7 +2,8 @@
 
 Records whose highest `seq` is below the mark lack acknowledged commits: the disk lost the end of their write-ahead log, or
 they were replaced by an old copy. A mark below the highest `seq` is no sign of a loss: a crash between COMMIT and the
-write of the mark causes it. A missing or damaged mark is set from the records when they are opened.
+write of the mark causes it. A missing or damaged mark is set from the records when they are opened, and `doctor` reports
+it until then.
 
 All marks share one append-only file, `<data>/ledger/marks`. A line is a user id, a seq and the CRC-32 of both; the last
 valid line of a user applies. A line is written after COMMIT and before the answer. It is fsynced later, in the
@@ -22,8 +23,10 @@ from typing import BinaryIO
 import structlog
 
 from vademecum.engines.duckdb.erasure_ledger import SEQ_MAX
+from vademecum.engines.duckdb.paths import RECORDS_FILE
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.fsync import sync_folder
+from vademecum.model.records.paths import user_folder
 
 OUTDATED_MAX = 2**20  # the file is rewritten when it has more than this many bytes of outdated lines
 _LINE = re.compile(rb"(([0-9A-Za-z_-]+) ([0-9]{1,16})) ([0-9a-f]{8})")
@@ -53,7 +56,7 @@ class HighWaterMarks:
     def raise_to(self, user_id: str, seq: int) -> None:
         """Raise the mark to `seq`, which the records have reached. A seq below the mark changes nothing."""
         with self._lock:
-            if seq <= self.of(user_id):
+            if seq <= self._seqs.get(user_id, -1):  # a mark of 0 shows that the records were opened
                 return
             self._seqs[user_id] = seq
             self._append(_line(user_id, seq))
@@ -65,8 +68,10 @@ class HighWaterMarks:
                 self._compact()
 
     def sync(self) -> None:
-        """Fsync the marks written since the last call. Blocks."""
+        """Fsync the marks written since the last call. Write the file again if it was deleted. Blocks."""
         with self._lock:
+            if not self._path.exists() and self._seqs:
+                self._compact()
             self._compact_if_due()
             self.is_unsynced = False
             if self._file is None:
@@ -137,11 +142,21 @@ def count_damaged_lines(data: Path) -> int:
     return _parse(path.read_bytes())[1] if path.exists() else 0
 
 
+def find_users_without_mark(data: Path) -> list[str]:
+    """Return the ids of users whose records were opened before but have no valid mark. Raises OSError."""
+    path = data / "ledger" / "marks"
+    seqs = _parse(path.read_bytes())[0] if path.exists() else {}
+    opened = sorted(ledger.stem for ledger in path.parent.glob("*.jsonl") if ledger.stem not in seqs)
+    return [user_id for user_id in opened if (user_folder(data, user_id) / RECORDS_FILE).exists()]
+
+
 def _load(path: Path) -> tuple[dict[str, int], int, int]:
     """Return three values: a map from user ids to marks, the bytes of outdated lines, and the number of damaged lines."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
+        if any(path.parent.glob("*.jsonl")):
+            _log.warning("high-water marks are missing", file=str(path))
         return {}, 0, 0
     except OSError as error:
         _log.error("high-water marks cannot be read", exc_info=error)
