@@ -1,6 +1,7 @@
 """If the question names a document, every second result is a passage of that document."""
 
 from property.sync_wire import alone
+from server.in_process_server import MODELS, run_for_one
 
 PETS = "Pets are welcome here, dogs and cats and birds. "
 
@@ -40,3 +41,25 @@ def test_accidental_document_name_match_does_not_displace_better_result(tmp_path
         assert [result["filename"] for result in found[:2]] == ["letter.txt", "house.txt"]
 
     alone(tmp_path, scenario)
+
+
+def test_passage_of_named_document_has_the_higher_of_two_scores(tmp_path):
+    async def scenario(h, ada):
+        await ada.upload(
+            "rules.txt",
+            "\n\n".join(f"{PETS * 12} Rule {n}." for n in range(12)) + "\n\nAquaria of turtles may leak.",
+        )
+        await ada.upload("lease.txt", "One animal of the tenant's may live in the flat.")
+        await h.settle(ada)
+        question = "May aquaria of turtles leak at a tenant's, says"
+
+        async def score(text, mode):
+            results = (await ada.search(text, k=20, mode=mode))["results"]
+            return next(found["score"] for found in results if found["filename"] == "lease.txt")
+
+        # By both, it is the best of its document. By words, terms that all passages of a document have count little.
+        assert await score(f"{question} the house", "hybrid") < 1.0
+        assert await score(f"{question} lease.txt", "hybrid") == 1.0
+        assert await score(f"{question} lease.txt", "words") == await score(f"{question} the house", "words")
+
+    run_for_one(tmp_path, scenario, model=MODELS)

@@ -135,9 +135,10 @@ def _interleave_named(named_hits: ScoredHits, all_hits: ScoredHits, *, is_certai
     """Interleave the hits of documents named in the question with the hits of all documents.
 
     The question is probably about the named documents, but perhaps not only about them. Their hits come first, unless
-    the names are uncertain and hits of different documents match far better.
+    the names are uncertain and hits of different documents match far better. A hit of both searches has the higher score.
     """
-    scored = {hit.place: (hit, score) for hit, score in (*named_hits, *all_hits)}
+    by_score = sorted((*named_hits, *all_hits), key=lambda found: found[1])
+    scored = {hit.place: (hit, score) for hit, score in by_score}
     named_places = [hit.place for hit, _ in named_hits]
     scored_places = [(hit.place, score) for hit, score in all_hits]
     all_places = [place for place, _ in scored_places]

@@ -136,6 +136,8 @@ test("a document named in the query gets every second result", () => {
   passages.add({ id: "b", filename: "farm book.txt" }, [block(0, ["red hen"], [2, 0])]);
   expect(found("the fox in the farm book")[0]).toBe("red hen");
   expect(found("the fox in the farm book")).toHaveLength(4);
+  const [named] = passages.search("the fox in the farm book", vector, ["a", "b"], 4);
+  expect(named!.score).toBe(0.5); // the nearest of its document, but the farthest of all
   // A named document is omitted if none of its words match.
   expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3);
 });

@@ -204,7 +204,7 @@ export class PassageIndex {
 /**
  * Interleave two lists of hits: those in the documents that the query names, and those in all documents, because a
  * question may also concern other documents. The first hit is in a named document, unless the name is uncertain and
- * hits in other documents score much higher.
+ * hits in other documents score much higher. A hit of both lists has the higher score.
  */
 function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
   const all = find(scope);
@@ -215,7 +215,7 @@ function namedByTurns(query: string, scope: readonly Held[], find: (scope: reado
   if (asked.documents.length === 0 || asked.documents.length === scope.length) return all;
   const named = new Set(asked.documents);
   const own = find(scope.filter(({ document }) => named.has(document)));
-  const hits = new Map([...own, ...all].map((hit) => [key(hit), hit]));
+  const hits = new Map([...own, ...all].sort((a, b) => a.score - b.score).map((hit) => [key(hit), hit]));
   const every = all.map((hit): [string, number] => [key(hit), hit.score]);
   const ownFirst = asked.isCertain || !own[0] || isNearBest(key(own[0]), every);
   const [first, second] = ownFirst ? [own, all] : [all, own];
