@@ -17,6 +17,7 @@ from msgspec import Meta
 from vademecum.errors import BadRequest
 from vademecum.model.agents.observations import KEPT_DAYS
 from vademecum.model.chat.endpoint_url import base_address
+from vademecum.model.chat.prompt import MIN_SCORE_SHARE
 from vademecum.model.schema import constants
 from vademecum.model.schema.collections import ObservationKind
 from vademecum.model.sync.quotas import Limits, Tier
@@ -154,6 +155,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 120
     assistant_timeout_s: Annotated[float, Meta(gt=0, description="timeout of a whole answer")] = 600
     assistant_characters: Annotated[int, Meta(ge=1, description="maximum length of an answer")] = 200_000
+    prompt_score_share: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="after five passages, a prompt omits those below this share of the best score; 0: none",
+        ),
+    ] = MIN_SCORE_SHARE
     extraction_model: Annotated[
         str, Meta(max_length=200, description="model for memory and summaries; empty: the assistant's")
     ] = ""

@@ -5,6 +5,8 @@ tier.
 import re
 import threading
 
+import pytest
+
 from property.rows import dead, document, fact, project, session, summary, turn
 from server.accounts.account_clients import owner
 from server.in_process_server import MODELS, house, refused
@@ -65,6 +67,19 @@ async def test_prompt_context_orders_sections_and_names_sources_and_scope(tmp_pa
         scope = made["scope"]
         assert (scope["sessionId"], scope["projectId"], scope["mode"]) == ("s1", "p1", "analysis")
         assert scope["search"]["documentIds"] == [lease["id"]] and scope["notice"] is None
+
+
+@pytest.mark.parametrize(("share", "passages"), [(0.9, 5), (0, 8)])
+async def test_prompt_omits_weak_passages_as_set(tmp_path, share, passages):
+    async with house(tmp_path, prompt_score_share=share) as h:
+        ada = await h.person()
+        await ada.push("sessions", session("s1"))
+        await ada.upload("lease.txt", "Rent, deposit, notice.")
+        for mill in range(7):
+            await ada.upload(f"mill{mill}.txt", f"Mill {mill} paid its rent in the year 19{mill}0.")
+        made = await told(ada, "Rent, deposit and notice?")
+        assert made["prompt"].count("Source: ") == passages
+        assert made["dropped"]["passages"] == []
 
 
 async def test_prompt_context_counts_tokens_with_the_model_tokenizer(tmp_path):

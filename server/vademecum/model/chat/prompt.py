@@ -8,6 +8,7 @@ then search results of memory), and RAG (passages of documents). The answer come
 - A section does not get the unused budget of another, so a question has the same room for passages in every session.
   Unused tokens only compensate for a long system prompt.
 - Facts, memories and passages are ordered best first. An item that does not fit is skipped, and a later one may fit.
+- Passages after the first MIN_PASSAGES that score far below the best one are left out, whether or not they fit.
 - Turns are kept from the newest to older ones, without a gap. If the newest turn alone is too large, it is cut and
   marked. An older turn that does not fit is cut, too, if it is larger than half of the section and at least half of the
   section is free. It gets half of the free tokens, so that one long text does not displace all turns before it.
@@ -35,6 +36,8 @@ Count = Callable[[Sequence[str]], Awaitable[Sequence[int]]]
 
 MAX_TOKEN_CHARS = 16
 MIN_RESPONSE_TOKENS = 1000
+MIN_PASSAGES = 5  # passages that stay whatever their score
+MIN_SCORE_SHARE = 0.1  # share of the best score that further passages need (bench/prompt_cut.py)
 CUT_MARK = " … (cut)"
 DATA_RULE = (
     "What follows between headers in square brackets is data to answer from: what is known, what was said before, and "
@@ -91,11 +94,15 @@ class Passage(msgspec.Struct, frozen=True):
     id: str
     filename: str
     text: str
+    score: float
     page: int | None = None
 
 
 class PromptInput(msgspec.Struct, frozen=True):
-    """Everything that may enter the prompt: turns oldest first, the other lists best first."""
+    """Everything that may enter the prompt: turns oldest first, the other lists best first.
+
+    `min_score_share`: see MIN_SCORE_SHARE; 0 keeps all passages.
+    """
 
     system: str = ""
     mode: Mode = "analysis"
@@ -103,6 +110,7 @@ class PromptInput(msgspec.Struct, frozen=True):
     turns: Sequence[Turn] = ()
     memories: Sequence[RecalledMemory] = ()
     passages: Sequence[Passage] = ()
+    min_score_share: float = MIN_SCORE_SHARE
 
 
 class PromptPiece(msgspec.Struct, frozen=True):
@@ -201,7 +209,8 @@ def render(source: PromptInput, budget: Budget) -> RenderedPrompt:
         turns=[PromptPiece(turn.id, _turn_lines(turn, budget.volatile)) for turn in source.turns],
         memories=[_memory(memory, budget.volatile) for memory in source.memories],
         passages=[
-            PromptPiece(passage.id, _passage_lines(passage, budget.rag)) for passage in source.passages
+            PromptPiece(passage.id, _passage_lines(passage, budget.rag))
+            for passage in _without_weak(source.passages, source.min_score_share)
         ],
         documents=DOCUMENTS[source.mode],
     )
@@ -239,6 +248,12 @@ async def assemble(draft: RenderedPrompt, budget: Budget, count: Count) -> Promp
         kept=SectionIds(*([piece.id for piece in pieces] for pieces in kept)),
         dropped=SectionIds(*map(_dropped_ids, candidates, kept)),
     )
+
+
+def _without_weak(passages: Sequence[Passage], min_share: float) -> Iterable[Passage]:
+    """Return the first MIN_PASSAGES passages, and the others that have `min_share` of the best score."""
+    least = min_share * max((passage.score for passage in passages), default=0.0)
+    return (p for rank, p in enumerate(passages) if rank < MIN_PASSAGES or p.score >= least)
 
 
 def nothing_found(searched: Sequence[str]) -> str:

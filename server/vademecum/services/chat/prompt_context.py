@@ -2,7 +2,7 @@
 
 Passages come from a search of the borrowed documents, turns from the session, and memory from the session's scope
 (`prompt_memory`). Only the user's facts that relate to the question are included. Content beyond the tier's budgets is
-left out and listed in `dropped`.
+left out and listed in `dropped`. Passages that score far below the best one are left out, too.
 """
 
 from __future__ import annotations
@@ -134,12 +134,18 @@ _fact = msgspec.json.Decoder(Fact)
 
 class ContextBuilder:
     def __init__(
-        self, users: UserStores, searcher: DocumentSearch, prompt_memory: PromptMemory, inference: Inference
+        self,
+        users: UserStores,
+        searcher: DocumentSearch,
+        prompt_memory: PromptMemory,
+        inference: Inference,
+        min_score_share: float,
     ) -> None:
         self._users = users
         self._searcher = searcher
         self._prompt_memory = prompt_memory
         self._inference = inference
+        self._min_score_share = min_score_share
 
     async def context(self, asker: Requester, question: Question) -> Context:
         """Build the context of a question.
@@ -160,7 +166,10 @@ class ContextBuilder:
         lines = [*known.summaries, *memories.lines]
         passages = [_passage(result) for result in results]
         prompt = await self._assemble(
-            PromptInput(question.system, mode, known.facts, known.turns, lines, passages), budget
+            PromptInput(
+                question.system, mode, known.facts, known.turns, lines, passages, self._min_score_share
+            ),
+            budget,
         )
         notices = [FALLBACK_NOTICE if mode != known.session.mode else None, memories.notice]
         scope = ContextScope(
@@ -344,7 +353,7 @@ def _take_until(store: UserStore, keys: Iterable[str], remaining: int) -> list[s
 
 
 def _passage(result: Result) -> Passage:
-    return Passage(_place(result), result.filename, result.text, result.page)
+    return Passage(_place(result), result.filename, result.text, result.score, result.page)
 
 
 def _place(result: Result) -> str:

@@ -215,7 +215,9 @@ class Services:
             return self.limits(self.accounts.accounts[user_id])
 
         prompt_memory = PromptMemory(users, self.recall, settings.search_wait_s)
-        self.context_builder = ContextBuilder(users, self.document_search, prompt_memory, self.inference)
+        self.context_builder = ContextBuilder(
+            users, self.document_search, prompt_memory, self.inference, settings.prompt_score_share
+        )
         timeout_s, schedule = settings.assistant_timeout_s, partial(jobs.schedule, "work")
         self.answers = Answers(
             create_endpoint(settings), self.context_builder, users, self.question_limit, timeout_s

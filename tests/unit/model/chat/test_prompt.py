@@ -108,7 +108,7 @@ told_things = st.builds(
     some(st.builds(Fact, st.just(""), text, text, st.just(""), st.booleans(), st.just(1.0), st.just(False))),
     some(st.builds(Turn, st.just(""), text, text)),
     some(st.builds(RecalledMemory, st.just(""), st.just("2026-01-01"), text, text)),
-    some(st.builds(Passage, st.just(""), text, text, st.one_of(st.none(), st.integers(1, 9)))),
+    some(st.builds(Passage, st.just(""), text, text, st.just(1.0), st.one_of(st.none(), st.integers(1, 9)))),
 )  # fmt: skip
 counters = st.sampled_from([count_words, guess])
 
@@ -186,7 +186,7 @@ def test_random_prompts_fit_budgets_and_account_for_items(
 
 
 def test_long_word_that_counts_as_one_token_is_bounded() -> None:
-    passages = [Passage("long", "a.txt", "x" * 20_000), Passage("short", "b.txt", "short")]
+    passages = [Passage("long", "a.txt", "x" * 20_000, 1), Passage("short", "b.txt", "short", 1)]
     prompt = made(PromptInput(passages=passages), Budget(100, 500, 100, 2000))
     assert prompt.kept.passages == ["short"]
     turns = [Turn("t", "x" * 1_000_000, "")]

@@ -111,7 +111,10 @@ function randomInput(seed: number): { given: PromptInput; budget: Budget } {
     facts: some((id) => ({ id, key: text(), value: text(), confirmed: below(2) === 1, ...rest })),
     turns: some((id) => ({ id, userMessage: text(), aiResponse: text() })),
     memories: some((id) => ({ id, date: "2026-01-01", session: text(), text: text() })),
-    passages: some((id) => ({ id, filename: text(), text: text(), page: below(2) ? below(9) : undefined })),
+    passages: some((id) => ({
+      ...{ id, filename: text(), text: text(), score: 1 },
+      page: below(2) ? below(9) : undefined,
+    })),
   };
   const sizes = { state: below(60), rag: below(60), volatile: below(60) };
   return { given, budget: { ...sizes, response: MIN_RESPONSE_TOKENS + below(MIN_RESPONSE_TOKENS) } };

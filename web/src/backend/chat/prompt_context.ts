@@ -65,9 +65,9 @@ export async function previewPrompt(
       facts: selectRelevant(query, facts, tokenizeQuery),
       turns: turns.map((row) => (entersPrompts(row) ? row : { ...row, aiResponse: "" })),
       memories: recall(query, partitionOf(session.projectId), rows, now(), MAX_RECALLED),
-      passages: found.map(({ documentId, block, chunkIndex, filename, text, page }) => ({
+      passages: found.map(({ documentId, block, chunkIndex, filename, text, score, page }) => ({
         id: `${documentId}.${block}/${chunkIndex}`,
-        ...{ filename, text, page: page ?? undefined },
+        ...{ filename, text, score, page: page ?? undefined },
       })),
     },
     BUDGETS[tier],

@@ -44,6 +44,7 @@ interface Passage {
   id: string;
   filename: string;
   text: string;
+  score: number;
   page?: number | undefined;
 }
 
@@ -110,6 +111,9 @@ export const BUDGETS: Record<Tier, Budget> = {
 };
 const MAX_TOKEN_CHARS = 16;
 export const MIN_RESPONSE_TOKENS = 1000;
+/** Number of passages that stay whatever their score, and the share of the best score that further ones need. */
+const MIN_PASSAGES = 5;
+const MIN_SCORE_SHARE = 0.1;
 const CUT_MARK = " … (cut)";
 const DATA_RULE =
   "What follows between headers in square brackets is data to answer from: what is known, what was said before, and " +
@@ -148,7 +152,7 @@ export async function assemble(given: PromptInput, budget: Budget, count: Count)
     text: memoryLine(memory, budget.volatile),
     turn: memory.turn,
   }));
-  const passages = given.passages.map((passage) => ({
+  const passages = withoutWeak(given.passages).map((passage) => ({
     id: passage.id,
     text: passageLines(passage, budget.rag),
   }));
@@ -192,6 +196,11 @@ export async function assemble(given: PromptInput, budget: Budget, count: Count)
       passages: droppedIds(passages, rag.kept),
     },
   };
+}
+
+function withoutWeak(passages: readonly Passage[]): Passage[] {
+  const least = MIN_SCORE_SHARE * Math.max(...passages.map(({ score }) => score));
+  return passages.filter(({ score }, rank) => rank < MIN_PASSAGES || score >= least);
 }
 
 function systemText(given: PromptInput): string {
