@@ -181,11 +181,35 @@ def fit(name: str, data: Path, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(fitted).decode())
         return
-    click.echo(f"Weight of meaning for passages of documents: {fitted.chunk_weight:g} (1 for words)")
-    click.echo(f"Weight of meaning for turns of conversations: {fitted.turn_weight:g} (1 for words)")
-    click.echo(f"Minimum cosine of repeated memories: {fitted.same_memory:g}")
-    click.echo(f"Languages in which meaning finds at least as much as words: {', '.join(fitted.languages)}")
-    click.echo(f"nDCG@10 on this data: {fitted.chunk_ndcg:g} for passages, {fitted.turn_ndcg:g} for turns")
+    print_fitted(fitted)
+
+
+def print_fitted(fitted: manifest.FittedValues) -> None:
+    """Print the fitted values and the figures on which they are based."""
+    for rows, weight, ndcg, words in (
+        ("passages of documents", fitted.chunk_weight, fitted.chunk_ndcg, fitted.chunk_ndcg_words),
+        ("turns of conversations", fitted.turn_weight, fitted.turn_ndcg, fitted.turn_ndcg_words),
+    ):
+        gain = f"nDCG@10 {ndcg:g}, words alone {words:g}"
+        if weight:
+            click.echo(f"Weight of meaning for {rows}: {weight:g} (1 for words); {gain}")
+        else:
+            click.echo(
+                f"Meaning improves the search for {rows} by less than 2 %, so words alone rank them; {gain}"
+            )
+    if fitted.same_memory is None:
+        click.echo(
+            "The model does not separate repetitions from contradictions, so only exact repetitions of memories are merged"
+        )
+    else:
+        click.echo(
+            f"Minimum cosine of repeated memories: {fitted.same_memory:g}; reached by {fitted.same_found:.0%} of English "
+            f"paraphrases and {fitted.others_found:.0%} of English pairs of another meaning, which other rules refuse"
+        )
+    scores = ", ".join(f"{one.language} {one.meaning:g}/{one.words:g}" for one in fitted.language_ndcg)
+    click.echo(f"Languages in which meaning finds more than words: {', '.join(fitted.languages) or 'none'}")
+    click.echo(f"nDCG@10 by meaning/words: {scores}")
+    click.echo(f"Fitted on {fitted.fitted_on}")
 
 
 @models.command("use")

@@ -51,13 +51,25 @@ class Chunker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: Literal["utf16"] = "utf16"
 
 
-class FittedValues(msgspec.Struct, frozen=True, rename="camel"):
-    """Values that depend on the distribution of a model's cosines, and the data on which they were fitted.
+class LanguageNdcg(msgspec.Struct, frozen=True):
+    """The nDCG@10 of keyword search and of vector search in the passages of one language."""
 
-    `same_memory`: the minimum cosine of two memories that say the same; None: only exact repetitions count.
+    language: str
+    words: float
+    meaning: float
+
+
+class FittedValues(msgspec.Struct, frozen=True, rename="camel"):
+    """Values that depend on the distribution of a model's cosines, and the data and figures on which they are based.
+
+    `same_memory`: the minimum cosine of two memories that say the same; None: only exact repetitions count. `same_found`
+    and `others_found`: the shares of the English paraphrases and of the English pairs of another meaning that reach it,
+    before the guards of deduplication, which must refuse all of the latter.
     `chunk_weight`, `turn_weight`: the weight of vector search relative to keyword search, for passages of documents and
-    for turns of conversations. `languages`: the languages of the fit data in which vectors find more than keywords. With
-    "zh" the model counts as multilingual. `chunk_ndcg`, `turn_ndcg`: nDCG@10 of hybrid search on the fit data.
+    for turns of conversations; 0: vectors find nothing more. `chunk_ndcg`, `turn_ndcg`: nDCG@10 of hybrid search with
+    this weight. `chunk_ndcg_words`, `turn_ndcg_words`: nDCG@10 with weight 0.
+    `languages`: the languages of the fit data in which vectors find more than keywords (`language_ndcg`). With "zh" the
+    model counts as multilingual.
     """
 
     fitted_on: str
@@ -67,6 +79,11 @@ class FittedValues(msgspec.Struct, frozen=True, rename="camel"):
     languages: tuple[str, ...] = ("en",)
     chunk_ndcg: float = 0.0
     turn_ndcg: float = 0.0
+    chunk_ndcg_words: float = 0.0
+    turn_ndcg_words: float = 0.0
+    same_found: float = 0.0
+    others_found: float = 0.0
+    language_ndcg: tuple[LanguageNdcg, ...] = ()
 
 
 class Manifest(
@@ -95,7 +112,7 @@ class Manifest(
     truncation: Literal["keep [SEP]"] = "keep [SEP]"
     chunker: Chunker = Chunker()
     normaliser: int = NORMALIZER_VERSION
-    # Values of a model that this program does not know. Those of the supported models are in `pinned_models`.
+    # For a supported model, the newer values of `pinned_models` are used.
     fitted: FittedValues | None = msgspec.field(default=None, name="thresholds")
 
     @cached_property
@@ -148,10 +165,12 @@ def _check(manifest: Manifest, path: Path) -> None:
 def save(manifest: Manifest, folder: Path) -> None:
     """Write the manifest and flush it to disk. Call this after all other files of the model have been written."""
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
-    with (folder / MANIFEST).open("wb") as file:
+    new = folder / f"{MANIFEST}.new"
+    with new.open("wb") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+    new.replace(folder / MANIFEST)  # a running server may read the file at any time
 
 
 def verify(folder: Path, *, deep: bool = True) -> Manifest:

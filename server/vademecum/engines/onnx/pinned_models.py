@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.manifest import FittedValues, Manifest, Prefixes
+from vademecum.engines.onnx.manifest import FittedValues, LanguageNdcg, Manifest, Prefixes
 
 
 class SourceFile(msgspec.Struct, frozen=True):
@@ -95,6 +95,17 @@ E5_SMALL = PinnedModel(
         languages=("en",),
         chunk_ndcg=0.775,
         turn_ndcg=0.79,
+        chunk_ndcg_words=0.534,
+        turn_ndcg_words=0.551,
+        same_found=0.609,
+        others_found=0.311,
+        language_ndcg=(
+            LanguageNdcg("en", 0.702, 0.858),
+            LanguageNdcg("de", 0.69, 0.703),
+            LanguageNdcg("es", 0.664, 0.546),
+            LanguageNdcg("fr", 0.747, 0.704),
+            LanguageNdcg("zh", 0.787, 0.52),
+        ),
     ),
 )
 ALL_MINILM = PinnedModel(
@@ -117,6 +128,17 @@ ALL_MINILM = PinnedModel(
         languages=("en",),
         chunk_ndcg=0.673,
         turn_ndcg=0.716,
+        chunk_ndcg_words=0.534,
+        turn_ndcg_words=0.551,
+        same_found=0.309,
+        others_found=0.323,
+        language_ndcg=(
+            LanguageNdcg("en", 0.702, 0.822),
+            LanguageNdcg("de", 0.69, 0.569),
+            LanguageNdcg("es", 0.664, 0.518),
+            LanguageNdcg("fr", 0.747, 0.643),
+            LanguageNdcg("zh", 0.787, 0.438),
+        ),
     ),
 )
 PINNED_MODELS = {known.id: known for known in (E5_SMALL, ALL_MINILM)}

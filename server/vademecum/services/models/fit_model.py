@@ -18,8 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.manifest import FittedValues
+from vademecum.engines.onnx.manifest import FittedValues, LanguageNdcg
 from vademecum.model.memory.deduplication import may_be_duplicate
 from vademecum.model.memory.indexable_text import split_text
 from vademecum.model.text.bm25 import Postings, bm25_scores, top_k_with_ties
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
 DATA_VERSION = 1
-WEIGHTS = (0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0)
+WEIGHTS = (0.0, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0)
 RANKED = 10  # nDCG@10
 BATCH = 8  # texts; more questions at once could time out on a slow machine
 Progress = Callable[[int, int], None]
@@ -126,10 +125,7 @@ def _read(name: str) -> bytes:
 
 
 async def fit(embedder: Embedder, progress: Progress | None = None) -> FittedValues:
-    """Fit the values of a model. It takes about as long as embedding 2,700 short texts. `progress(done, total)` counts texts.
-
-    Raises ModelError if no threshold keeps all pairs apart that must not be merged.
-    """
+    """Fit the values of a model. It takes about as long as embedding 2,700 short texts. `progress(done, total)` counts texts."""
     pairs, passages, turns = load_pairs(), load_passages(), load_turns()
     haystack = _with_distractors(passages["en"], turns, pairs)
     vectors = _Vectors(embedder, progress)
@@ -146,30 +142,49 @@ async def fit(embedder: Embedder, progress: Progress | None = None) -> FittedVal
     chunk_scores = _scores(chunk_set, vectors)
     turn_scores = _scores(msgspec.structs.replace(haystack, questions=turns.questions), vectors)
     scored = [(vectors.cosine(pair.old, pair.new), pair) for pair in pairs]
+    threshold = fit_threshold(scored)
     return FittedValues(
         fitted_on=f"fit data {DATA_VERSION}: {len(pairs)} pairs, {len(haystack.rows)} rows, "
         f"{sum(len(one.questions) for one in (*passages.values(), turns))} questions",
-        same_memory=fit_threshold(scored),
+        same_memory=threshold,
         chunk_weight=chunk_scores.best_weight(),
         turn_weight=turn_scores.best_weight(),
         languages=tuple(language for language, one in scores.items() if one.meaning >= 1.05 * one.words),
         chunk_ndcg=chunk_scores.at(chunk_scores.best_weight()),
         turn_ndcg=turn_scores.at(turn_scores.best_weight()),
+        chunk_ndcg_words=chunk_scores.at(0),
+        turn_ndcg_words=turn_scores.at(0),
+        same_found=_share_found(
+            [(cosine, pair) for cosine, pair in scored if pair.kind == "same"], threshold
+        ),
+        others_found=_share_found(
+            [(cosine, pair) for cosine, pair in scored if pair.kind != "same"], threshold
+        ),
+        language_ndcg=tuple(
+            LanguageNdcg(language, one.words, one.meaning) for language, one in scores.items()
+        ),
     )
 
 
-def fit_threshold(scored: Sequence[tuple[float, Pair]]) -> float:
+def fit_threshold(scored: Sequence[tuple[float, Pair]]) -> float | None:
     """Return the lowest cosine, in steps of 0.01, at which no pair of another meaning is merged.
 
     Two thirds of the English pairs of another meaning lie below it even without the guards of `deduplication`, because
-    no list of guards is complete. Raises ModelError if there is no such cosine below 1.
+    no list of guards is complete. Return None if there is no such cosine below 1: the model does not separate repetitions
+    from contradictions.
     """
     others = [(cosine, pair) for cosine, pair in scored if pair.kind != "same"]
     floor = float(np.quantile([cosine for cosine, pair in others if pair.lang == "en"], 2 / 3))
     for hundredths in range(int(np.ceil(floor * 100)), 100):
         if not merged_pairs(others, hundredths / 100):
             return hundredths / 100
-    raise ModelError("The model does not separate repetitions from contradictions.", code="MODEL_FIT")
+    return None
+
+
+def _share_found(scored: Iterable[tuple[float, Pair]], threshold: float | None) -> float:
+    """Return the share of the English pairs whose cosine reaches the threshold."""
+    cosines = [cosine for cosine, pair in scored if pair.lang == "en"]
+    return 0.0 if threshold is None else round(sum(c >= threshold for c in cosines) / len(cosines), 3)
 
 
 def merged_pairs(scored: Iterable[tuple[float, Pair]], threshold: float) -> list[Pair]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from vademecum.engines.onnx import pinned_models
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.pinned_models import ALL_MINILM, E5_SMALL, PinnedModel
-from vademecum.model.memory.deduplication import may_be_duplicate
+from vademecum.model.memory.deduplication import SimilarMemory, find_superseded, may_be_duplicate
 from vademecum.services.models import fit_model
 from vademecum.services.models.fit_model import Pair
 
@@ -51,33 +54,81 @@ def test_threshold_lies_above_a_contradiction_that_the_guards_miss() -> None:
     low = [(0.5, pair) for pair in OTHERS]
     assert fit_model.fit_threshold([*low, (0.4, missed)]) == 0.5
     assert fit_model.fit_threshold([*low, (0.955, missed)]) == 0.96
-    with pytest.raises(ModelError, match="does not separate") as error:
-        fit_model.fit_threshold([*low, (1.0, missed)])
-    assert error.value.code == "MODEL_FIT"
+    assert fit_model.fit_threshold([*low, (1.0, missed)]) is None
+
+
+SHAPES = ["{who} has {number} keys to the {thing}", "{who} pays {number} euros for the {thing}",
+          "The {thing} of {who} was sold for {number} crowns"]  # fmt: skip
+WHO, THINGS = ["Ada", "Bob", "Mira", "Zoltan", "Ines"], ["house", "boat", "garden", "printer"]
+CHANGES: dict[str, Callable[[str, dict[str, str]], tuple[str, dict[str, str]]]] = {
+    "number": lambda shape, words: (shape, words | {"number": f"{int(words['number']) + 1}"}),
+    "name": lambda shape, words: (shape, words | {"who": WHO[WHO.index(words["who"]) - 1]}),
+    "not": lambda shape, words: (
+        re.sub(" (has|was) ", r" \1 not ", shape.replace("pays", "does not pay")),
+        words,
+    ),
+    "never": lambda shape, words: (re.sub(" (has|pays|was) ", r" \1 never ", shape), words),
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.floats(0, 0.995), st.floats(0, 1), st.sampled_from(SHAPES), st.sampled_from(list(CHANGES)), st.sampled_from(WHO),
+    st.sampled_from(THINGS), st.integers(2, 10**6), st.booleans(),
+)  # fmt: skip
+def test_fitted_threshold_never_merges_changed_statements(
+    low: float, spread: float, shape: str, change: str, who: str, thing: str, number: int, is_reversed: bool
+) -> None:
+    """Fit a threshold on random cosines, and compare a statement with a changed one whose cosine is 1."""
+    pairs = OTHERS[:30]  # few, because a failing example is repeated often
+    cosines = [low + (1 - low) * spread * n / len(pairs) for n in range(len(pairs))]
+    threshold = fit_model.fit_threshold(list(zip(cosines, pairs, strict=True)))
+    words = {"who": who, "thing": thing, "number": str(number)}
+    changed_shape, changed_words = CHANGES[change](shape, words)
+    old, new = f"{shape.format(**words)}.", f"{changed_shape.format(**changed_words)}."
+    assert old != new
+    old, new = (new, old) if is_reversed else (old, new)
+    assert find_superseded(new, [SimilarMemory("old", old, 1.0)], threshold) is None
+    repeated = new.replace("the ", "their ").replace("The ", "")
+    assert repeated != new
+    expected = None if threshold is None else "old"
+    assert find_superseded(repeated, [SimilarMemory("old", new, 1.0)], threshold) == expected
+
+
+def held_out(label: str) -> list[dict[str, str]]:
+    """Return the held-out pairs with this label. Their author had not seen the data of the fit."""
+    pairs = [pair for pair in json.loads(HELD_OUT.read_bytes()) if pair["label"] == label]
+    assert len(pairs) == 330
+    return pairs
+
+
+def test_guards_refuse_all_held_out_contradictions() -> None:
+    passed = Counter(
+        label
+        for label in ("contradiction", "entailment")
+        for pair in held_out(label)
+        if may_be_duplicate(pair["new"], pair["old"])
+    )
+    assert passed == {"entailment": 1}
 
 
 @pytest.mark.parametrize("known", MODELS, ids=lambda known: known.id)
-def test_no_held_out_contradiction_is_merged(known: PinnedModel) -> None:
-    """The pairs were written by someone who had not seen the data of the fit. The guards already reject them."""
-    pairs = json.loads(HELD_OUT.read_bytes())
-    assert Counter(pair["label"] for pair in pairs) == {"entailment": 330, "contradiction": 330}
-    candidates = [pair for pair in pairs if may_be_duplicate(pair["new"], pair["old"])]
+def test_threshold_alone_refuses_half_of_held_out_contradictions(known: PinnedModel) -> None:
+    """The second layer, without the guards: 54 % with all-MiniLM and 63 % with E5. On the data of the fit it is two thirds."""
+    pairs = [pair for pair in held_out("contradiction") if pair["lang"] == "en"]
     embedder = open_model(known)
-    texts = [text for pair in candidates for text in (pair["old"], pair["new"])]
+    texts = [text for pair in pairs for text in (pair["old"], pair["new"])]
     vectors = asyncio.run(embedder.embed_passages(texts))
     embedder.close()
     assert embedder.same_memory is not None
-    merged = [
-        pair
-        for pair, old, new in zip(candidates, vectors[::2], vectors[1::2], strict=True)
-        if float(old @ new) >= embedder.same_memory
-    ]
-    assert [pair for pair in merged if pair["label"] == "contradiction"] == []
+    reached = (vectors[::2] * vectors[1::2]).sum(axis=1) >= embedder.same_memory
+    assert 0 < reached.mean() < 1 / 2, f"{reached.sum()} of {len(pairs)} reach {embedder.same_memory}"
 
 
-@pytest.mark.skipif("SOAK" not in os.environ, reason="embedding all texts takes half a minute")
 @pytest.mark.parametrize("known", MODELS, ids=lambda known: known.id)
 def test_pinned_values_are_those_of_the_fit(known: PinnedModel) -> None:
+    if known is E5_SMALL and "SOAK" not in os.environ:
+        pytest.skip("embedding all texts with E5 takes half a minute")
     embedder = open_model(known)
     fitted = asyncio.run(fit_model.fit(embedder))
     embedder.close()
