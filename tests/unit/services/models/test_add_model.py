@@ -1,0 +1,142 @@
+"""Adding a BERT model of any origin: its values are fitted before it is installed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+
+from unit.engines.onnx.numpy_bert import write_source
+from vademecum.engines.onnx import manifest as manifests
+from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.manifest import FittedValues, Prefixes
+from vademecum.engines.onnx.model_sources import add_unpinned_model
+from vademecum.engines.onnx.pinned_models import E5_SMALL, UnpinnedModel
+from vademecum.services.models import fit_model
+
+MODEL = UnpinnedModel(
+    id="mine", source="a USB stick", licence="MIT", prefixes=Prefixes(query="query: ", passage="passage: ")
+)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the published files of a BERT model with random weights."""
+    folder = tmp_path_factory.mktemp("source")
+    write_source(folder, seed=1)
+    return folder
+
+
+def fit(folder: Path) -> FittedValues:
+    embedder = Embedder(folder)
+    try:
+        return asyncio.run(fit_model.fit(embedder))
+    finally:
+        embedder.close()
+
+
+def test_model_that_finds_nothing_gets_no_weight(source: Path, tmp_path: Path) -> None:
+    folder = add_unpinned_model(source, MODEL, tmp_path.joinpath, fit)
+    installed = manifests.verify(folder)
+    assert (installed.source, installed.licence, installed.prefixes) == ("a USB stick", "MIT", MODEL.prefixes)
+    assert installed.revision == manifests.sha256(source / "model.safetensors")
+    fitted = installed.fitted
+    assert fitted is not None and fitted.fitted_on == "fit data 1: 713 pairs, 905 rows, 394 questions"
+    assert (fitted.chunk_weight, fitted.turn_weight, fitted.same_memory, fitted.languages) == (0, 0, None, ())
+    assert (fitted.chunk_ndcg, fitted.turn_ndcg) == (fitted.chunk_ndcg_words, fitted.turn_ndcg_words)
+    assert [one.language for one in fitted.language_ndcg] == ["en", "de", "es", "fr", "zh"]
+    embedder = Embedder(folder)
+    assert (embedder.chunk_weight, embedder.turn_weight, embedder.same_memory) == (0, 0, None)
+    embedder.close()
+
+
+def test_model_is_installed_only_after_the_fit(source: Path, tmp_path: Path) -> None:
+    def fail(folder: Path) -> FittedValues:
+        assert manifests.verify(folder).fitted is None and not (tmp_path / "mine").exists()
+        raise ModelError("The fit failed.")
+
+    with pytest.raises(ModelError, match="The fit failed"):
+        add_unpinned_model(source, MODEL, tmp_path.joinpath, fail)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_name_of_another_model_is_refused(source: Path, tmp_path: Path) -> None:
+    def add(model: UnpinnedModel) -> Path:
+        return add_unpinned_model(
+            source, model, tmp_path.joinpath, lambda _: FittedValues(fitted_on="nothing")
+        )
+
+    installed = manifests.load(add(MODEL))
+    assert manifests.load(add(MODEL)) == installed
+    with pytest.raises(ModelError, match="contains another model"):
+        add(msgspec.structs.replace(MODEL, prefixes=Prefixes()))
+    assert manifests.load(tmp_path / "mine") == installed
+    for name in (E5_SMALL.id, "", "..", ".hidden", "a/b", "Mine", "m" * 65):
+        with pytest.raises(ModelError, match="cannot be the name"):
+            add(msgspec.structs.replace(MODEL, id=name))
+
+
+def without(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+
+
+def with_file(folder: Path, name: str, content: object) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def with_modules(folder: Path, *names: str) -> None:
+    modules = [{"idx": n, "type": f"sentence_transformers.models.{name}"} for n, name in enumerate(names)]
+    with_file(folder, "modules.json", modules)
+
+
+def with_pooling(folder: Path, *modes: str) -> None:
+    known = ("mean_tokens", "cls_token", "max_tokens")
+    config = {f"pooling_mode_{mode}": mode in modes for mode in known}
+    with_file(folder, "1_Pooling/config.json", {"word_embedding_dimension": 32, **config})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda folder: without(folder, "tokenizer.json"), "does not contain tokenizer.json"),
+        (lambda folder: with_pooling(folder, "cls_token"), "found pooling_mode_cls_token"),
+        (lambda folder: with_pooling(folder, "mean_tokens", "max_tokens"), "found pooling_mode_max_tokens, "),
+        (lambda folder: with_modules(folder, "Transformer", "Pooling", "Dense"), "found Dense"),
+        (lambda folder: with_file(folder, "modules.json", "{"), "modules.json cannot be read"),
+        (lambda folder: with_file(folder, "tokenizer.json", Tokenizer(BPE()).to_str()), "tokenizer is BPE"),
+        (lambda folder: with_file(folder, "tokenizer.json", "{}"), "tokenizer cannot be read"),
+        (lambda folder: with_file(folder, "config.json", {"model_type": "xlm"}), "not the configuration"),
+        (lambda folder: with_file(folder, "model.safetensors", "x"), "not a readable safetensors file"),
+    ],
+)
+def test_model_that_cannot_be_built_is_refused(source: Path, tmp_path: Path, change, says: str) -> None:
+    folder = Path(shutil.copytree(source, tmp_path / "source"))
+    change(folder)
+    with pytest.raises(ModelError, match=says):
+        add_unpinned_model(folder, MODEL, (tmp_path / "models").joinpath, fit)
+    assert not (tmp_path / "models" / "mine").exists()
+
+
+def test_mean_pooling_and_normalization_are_accepted(source: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(source, tmp_path / "source"))
+    with_modules(folder, "Transformer", "Pooling", "Normalize")
+    with_pooling(folder, "mean_tokens")
+    fitted = FittedValues(fitted_on="nothing")
+    installed = add_unpinned_model(folder, MODEL, tmp_path.joinpath, lambda _: fitted)
+    assert manifests.load(installed).fitted == fitted
+
+
+def test_tokenizer_with_more_tokens_than_vectors_is_refused(source: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(source, tmp_path / "source"))
+    config = json.loads((folder / "config.json").read_text())
+    with_file(folder, "config.json", config | {"vocab_size": 20})
+    with pytest.raises(ModelError, match="the configuration has 20"):
+        add_unpinned_model(folder, MODEL, tmp_path.joinpath, fit)
