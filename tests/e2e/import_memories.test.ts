@@ -7,10 +7,11 @@ import { withAssistant } from "./scripted_assistant.ts";
 import type { JobList } from "../../web/src/backend/memory/jobs.ts";
 import type { NewUser } from "../sync/harness.ts";
 
+const DAILY = 6;
 const CITY = { key: "user.city", value: "Bern", confidence: 0.8 };
 withAssistant(
   [{ when: "", say: [JSON.stringify({ facts: [CITY], memories: ["Ada lives in Bern."] })] }],
-  100,
+  DAILY,
 );
 
 const made = async (user: NewUser) =>
@@ -54,6 +55,16 @@ test("imported messages are not extracted again", async () => {
   const { extraction, jobs: told } = await jobs(bob);
   expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);
   expect(extraction.today).toBeLessThanOrEqual(3); // e2 once or twice, e3 once, e1 never
+  const used = `It has used ${extraction.today} of ${DAILY} requests today.`;
+  await device.navigate("/memory/background");
+  await device.page.getByText(`scripted notes what is worth remembering. ${used}`).waitFor();
   // There may be duplicates if a new turn is extracted before the imported memories have arrived.
   expect(await texts(bob)).toEqual(await texts(ada));
+
+  const more = [4, 5, 6, 7, 8, 9].map((number) => said(`e${number}`, `Turn ${number}.`));
+  await push(bob, "episodes", ...more);
+  await device.page
+    .getByText(`Today's limit of ${DAILY} requests for background tasks is reached.`)
+    .waitFor();
+  expect((await jobs(bob)).counts.waiting).toBe(more.length + extraction.today - DAILY);
 });

@@ -21,7 +21,7 @@ from server.memory.extracting_server import (
     wait_for_jobs,
     wait_until_finished,
 )
-from server.scripted_llm import Rule
+from server.scripted_llm import MODEL, Rule
 from vademecum.model.memory.extraction import MEMORIES_MAX, SESSION_MEMORIES_MAX
 from vademecum.model.sync.quotas import Limits
 from wait_until import soon
@@ -360,12 +360,20 @@ def test_extraction_is_discarded_if_its_turn_changes_while_it_runs(tmp_path):
 
 def test_daily_limit_defers_further_extraction_requests(tmp_path):
     async def scenario(h, model, ada):
+        extraction = (await listed(ada))["extraction"]
+        assert (extraction["today"], extraction["daily"]) == (0, 2) and "up to 2 requests" in extraction["note"]
         await push_turns(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(4)))
         found = await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 2)
         await asyncio.sleep(0.3)
         found = await listed(ada)
         assert found["counts"]["waiting"] == 2 and len(model.asked) == 2
-        assert "midnight" in found["extraction"]["note"] and found["extraction"]["today"] == 2
+        assert found["extraction"] == {
+            "available": True,
+            "model": MODEL,
+            "daily": 2,
+            "today": 2,
+            "note": "Today's 2 requests have been used. Waiting jobs run after midnight UTC.",
+        }
         summary = await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
         assert summary.status_code == 202
         await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 3)
