@@ -141,16 +141,7 @@ def scores(chance: random.Random, many: int) -> list[dict[str, Any]]:
         }
         for _ in range(many)
     ]
-    sizes = [chance.randrange(80) for _ in range(many)]
-    boosted = [
-        {
-            "kind": "boost",
-            "scores": [chance.choice([None, chance.random(), chance.random()]) for _ in range(size)],
-            "groups": sorted(chance.randrange(1 + size // 8) for _ in range(size)),
-        }
-        for size in sizes
-    ]
-    return [{"name": f"{one['kind']} at random {at}"} | one for at, one in enumerate([*fused, *boosted])]
+    return [{"name": f"fuse at random {at}"} | one for at, one in enumerate(fused)]
 
 
 def decreasing(chance: random.Random, many: int) -> list[float]:

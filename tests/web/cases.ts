@@ -12,7 +12,7 @@ import {
 } from "../../web/src/core/documents/passageIndex.ts";
 import { fold, tokenizeQuery, duplicateKey, tokenize } from "../../web/src/core/text/tokenize.ts";
 import { topKWithTies, bm25Scores, Postings, roundScore } from "../../web/src/core/text/bm25.ts";
-import { boostNeighbors, commonShare, fuse, languageShare } from "../../web/src/core/text/fusion.ts";
+import { commonShare, fuse, languageShare } from "../../web/src/core/text/fusion.ts";
 import { decode } from "../../web/src/core/schema/vector_codec.ts";
 
 /** A text, or pieces to be joined, each with its number of repetitions. */
@@ -52,7 +52,6 @@ export type RankingCase = { name: string } & (
       queryTerms: string[];
     }
   | { kind: "bm25"; texts: Spelling[]; query: string; k: number; scores: number[]; best: number[] }
-  | { kind: "boost"; scores: (number | null)[]; groups: number[]; boosted: (number | null)[] }
   | {
       kind: "language";
       question: { text: Spelling; tokens: number };
@@ -135,12 +134,6 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
     if (one.kind === "fuse") {
       const fused = fuse(one.lists, one.weights, one.k);
       return difference(one.name, fused, one.fused);
-    }
-    if (one.kind === "boost") {
-      // JSON has no infinity: a row without a vector has null.
-      const scores = one.scores.map((score) => score ?? -Infinity);
-      const boosted = boostNeighbors(scores, one.groups).map((score) => (score === -Infinity ? null : score));
-      return difference(one.name, boosted, one.boosted);
     }
     if (one.kind === "language") {
       const shareOf = ({ text, tokens }: { text: Spelling; tokens: number }) =>

@@ -1,13 +1,11 @@
 """Ranking matches the shared cases (tests/conformance/ranking.json), which the browser runs too.
 
-The `kind` of a case: `terms` of a text, `bm25` of a few texts, `boost` of the scores of turns (null: no vector), `fuse` of
-ranked lists, `language` of a question and passages, or a `search` over rows of an index in memory. `.venv/bin/python tests/unit/model/text/test_ranking_cases.py`
+The `kind` of a case: `terms` of a text, `bm25` of a few texts, `fuse` of ranked lists, `language` of a question and passages, or a `search` over rows of an index in memory. `.venv/bin/python tests/unit/model/text/test_ranking_cases.py`
 rewrites the expected values; read the difference before you commit it.
 """
 
 import json
 from collections.abc import Iterable
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.model.text.bm25 import SCORE_DIGITS, Postings, bm25_scores, top_k_with_ties
 from vademecum.model.text.fusion import (
     FUSION_DEPTH,
-    boost_neighbors,
     common_share,
     fuse,
     fuse_hybrid,
@@ -62,11 +59,6 @@ def of_bm25(case: Case) -> Case:
     }
 
 
-def of_boost(case: Case) -> Case:
-    boosted = boost_neighbors([-inf if score is None else score for score in case["scores"]], case["groups"])
-    return {"boosted": [None if score == -inf else score for score in boosted]}
-
-
 def of_fuse(case: Case) -> Case:
     return {"fused": [list(row) for row in fuse(case["lists"], case["weights"], case["k"])]}
 
@@ -103,7 +95,6 @@ def of_search(case: Case) -> Case:
 KINDS = {
     "terms": of_terms,
     "bm25": of_bm25,
-    "boost": of_boost,
     "fuse": of_fuse,
     "language": of_language,
     "search": of_search,

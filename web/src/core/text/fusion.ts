@@ -9,8 +9,6 @@ import { tokenize } from "./tokenize.ts";
 export const FUSION_DEPTH = 100;
 /** Share of the best score that a hit needs to count as near the best. */
 const NEAR_BEST = 0.6;
-/** Shares that a row receives from the scores of the rows one and two positions away. */
-const NEIGHBOR_SHARES = [0.5, 0.25];
 
 /** The weight of vector search relative to keyword search for a model without fitted weights. */
 export const VECTOR_WEIGHT = 1;
@@ -50,24 +48,6 @@ export function languageShare(text: string, tokens: number): number {
 export function commonShare(question: number, passages: readonly number[]): number {
   const ordered = passages.toSorted((a, b) => a - b);
   return Math.max(question, ordered[Math.floor(ordered.length / 2)]!);
-}
-
-/**
- * Return each row's score plus a share of its neighbors' scores. Rows are in order. Neighbors are at most two positions
- * away and in the same group.
- */
-export function boostNeighbors(scores: readonly number[], groups: readonly (string | number)[]): number[] {
-  const boosted = [...scores];
-  const lent = scores.map((score) => (Number.isFinite(score) ? score : 0));
-  for (const [index, share] of NEIGHBOR_SHARES.entries()) {
-    for (let later = index + 1; later < scores.length; later++) {
-      const earlier = later - index - 1;
-      if (groups[later] !== groups[earlier]) continue;
-      boosted[later]! += share * lent[earlier]!;
-      boosted[earlier]! += share * lent[later]!;
-    }
-  }
-  return boosted;
 }
 
 /** Return whether the score of `key` is at least `NEAR_BEST` times the best score. */
