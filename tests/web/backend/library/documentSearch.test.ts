@@ -9,6 +9,7 @@ import { EmbeddingModel, type ModelInfo } from "../../../../web/src/backend/libr
 import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
 import { counting, contextOf, insert, openRows, type Counted } from "../../device.ts";
 import { encode } from "../../../../web/src/core/schema/vector_codec.ts";
+import { Postings } from "../../../../web/src/core/text/bm25.ts";
 import { soon } from "../../../soon.ts";
 
 const CHUNKS_MAX = 5; // the limit in chunks: two documents of two chunks fit, three do not
@@ -204,6 +205,13 @@ test("words alone rank text in a script that the model does not know", async () 
     other: { text: "порт", vector: NEAR },
   });
   expect(found).toEqual({ order: ["byWords", "byMeaning"], byMeaning: true });
+});
+
+test("a question in another language is searched by words only once", async () => {
+  const find = vi.spyOn(Postings.prototype, "find");
+  await searchWithModel("Miete Wohnung Hafenstrasse", GERMAN);
+  expect(find).toHaveBeenCalledTimes(3 * 2); // three words in two documents
+  find.mockRestore();
 });
 
 test("a failed token count falls back to words and says so", async () => {

@@ -46,6 +46,14 @@ test("word search and vector search omit a removed document", () => {
   expect(passages.meaning(vector, ["a", "b"], 5).map((hit) => hit.documentId)).toEqual(["b"]);
 });
 
+test("earlier word hits are not used after a document is removed", () => {
+  const passages = filled();
+  const wordHits = passages.byWords("fox", ["a", "b"], 5);
+  passages.remove("a");
+  const found = passages.search("fox", vector, ["a", "b"], 5, { wordHits });
+  expect(found.map((hit) => hit.documentId)).toEqual(["b"]);
+});
+
 test("re-adding a document replaces its chunks", () => {
   const passages = filled();
   passages.add(document("a"), [block(0, ["brown bear"], null)]);

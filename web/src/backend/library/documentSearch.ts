@@ -5,7 +5,12 @@
  * its blocks makes the cached blocks stale. When the cache is full, the least recently used document is evicted.
  */
 
-import { PassageIndex, toBlock, type PassageSearchResult } from "../../core/documents/passageIndex.ts";
+import {
+  PassageIndex,
+  toBlock,
+  type Hit,
+  type PassageSearchResult,
+} from "../../core/documents/passageIndex.ts";
 import { commonShare, LANGUAGE_SAMPLE, languageShare, VECTOR_WEIGHT } from "../../core/text/fusion.ts";
 import type { Embedder } from "../../embedder/embedder.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
@@ -39,36 +44,22 @@ interface CachedDocument {
 }
 
 /**
- * Return the weight of meaning for a question, which depends on the languages of the question and its passages.
- * `questionTokens`: the number of tokens of the question.
+ * Return the vector of a question and the weight of meaning for it, which depends on the languages of the question and
+ * its passages. `findByWords` returns the passages; it is called if the weight depends on them.
  */
-async function vectorWeight(
-  { manifest, countTokens }: Embedder,
-  query: string,
-  questionTokens: number,
-  passages: PassageIndex,
-  ids: readonly string[],
-): Promise<number> {
-  const { chunkWeight = VECTOR_WEIGHT, languages = ["en"] } = manifest.thresholds ?? {};
-  if (languages.includes("zh")) return chunkWeight; // a multilingual model
-  const question = languageShare(query, questionTokens);
-  const texts = question < 1 ? passages.bestTexts(query, ids, LANGUAGE_SAMPLE) : [];
-  if (texts.length === 0) return chunkWeight;
-  const counts = await countTokens(texts);
-  const shares = texts.map((text, n) => languageShare(text, counts[n]!));
-  return chunkWeight * commonShare(question, shares);
-}
-
-/** Return the vector of a question and the weight of meaning for it. */
-async function embedQuestion(
-  embedder: Embedder,
-  query: string,
-  passages: PassageIndex,
-  ids: readonly string[],
-): Promise<{ vector: Float32Array; weight: number }> {
+async function embedQuestion(embedder: Embedder, query: string, findByWords: () => readonly Hit[]) {
+  const { chunkWeight: vectorWeight = VECTOR_WEIGHT, languages = ["en"] } =
+    embedder.manifest.thresholds ?? {};
   // Both requests are sent at once: after the vector, the worker may begin a passage, and the count would wait for it.
   const [[tokens], vector] = await Promise.all([embedder.countTokens([query]), embedder.query(query)]);
-  return { vector, weight: await vectorWeight(embedder, query, tokens!, passages, ids) };
+  const question = languageShare(query, tokens!);
+  if (languages.includes("zh") || question === 1) return { vector, vectorWeight }; // zh: a multilingual model
+  const wordHits = findByWords();
+  const texts = wordHits.slice(0, LANGUAGE_SAMPLE).map(({ held, row }) => held.rows[row]!.chunk.text);
+  const counts = await embedder.countTokens(texts);
+  const shares = texts.map((text, n) => languageShare(text, counts[n]!));
+  const share = shares.length ? commonShare(question, shares) : 1;
+  return { vector, vectorWeight: vectorWeight * share, wordHits };
 }
 
 export class DocumentSearch {
@@ -106,9 +97,10 @@ export class DocumentSearch {
       const fits = embedder?.manifest.hash === model;
       const lost = (error: unknown) => this.#model.discard(embedder!, error);
       const ids = documents.map(({ id }) => id);
-      const asked = embedder && fits ? await embedQuestion(embedder, query, passages, ids).catch(lost) : null;
+      const findByWords = () => passages.byWords(query, ids, k);
+      const asked = embedder && fits ? await embedQuestion(embedder, query, findByWords).catch(lost) : null;
       return {
-        results: passages.search(query, asked?.vector ?? null, ids, k, asked?.weight),
+        results: passages.search(query, asked?.vector ?? null, ids, k, asked ?? {}),
         searched: documents.map(({ filename }) => filename),
         byMeaning: asked !== null,
       };

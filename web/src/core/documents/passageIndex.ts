@@ -73,10 +73,17 @@ interface Held {
   said: Map<number, string>;
 }
 
-interface Hit {
+export interface Hit {
   held: Held;
   row: number;
   score: number;
+}
+
+interface HybridOptions {
+  /** The weight of meaning relative to words. */
+  vectorWeight?: number;
+  /** The result of `byWords` for the same question and documents, if it is known. */
+  wordHits?: readonly Hit[] | undefined;
 }
 
 /**
@@ -132,27 +139,33 @@ export class PassageIndex {
     this.#held.delete(documentId);
   }
 
-  /**
-   * Return the k best passages for a question, by words and, if there is a query vector, by meaning.
-   * `vectorWeight` is the weight of meaning relative to words.
-   */
+  /** Return the k best passages for a question, by words and, if there is a query vector, by meaning. */
   search(
     query: string,
     vector: Float32Array | null,
     documentIds: Iterable<string>,
     k: number,
-    vectorWeight = VECTOR_WEIGHT,
+    { vectorWeight = VECTOR_WEIGHT, wordHits }: HybridOptions = {},
   ): PassageHit[] {
     if (!vector) return this.words(query, documentIds, k);
     const depth = Math.max(k, FUSION_DEPTH);
-    const find = (scope: readonly Held[]) => this.#byBoth(scope, query, vector, depth, vectorWeight);
-    return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
+    const all = this.#within(documentIds);
+    const find = (scope: readonly Held[]): Hit[] => {
+      // Documents may have changed or been removed since `wordHits` were found.
+      const isCurrent = scope === all && wordHits?.every(({ held }) => all.includes(held));
+      const words = isCurrent ? wordHits! : byWords(scope, query, depth);
+      const meaning = this.#byMeaning(scope, vector, depth);
+      const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
+      const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
+      const fused = fuseHybrid(words.map(scored), meaning.map(scored), depth, vectorWeight);
+      return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
+    };
+    return shownOnce(namedByTurns(query, all, find), k);
   }
 
-  /** Return the texts of the k best chunks for the words of a question, with repeated texts. */
-  bestTexts(query: string, documentIds: Iterable<string>, k: number): string[] {
-    const hits = byWords(this.#within(documentIds), query, k);
-    return hits.map(({ held, row }) => held.rows[row]!.chunk.text);
+  /** Return the best rows for the words of a question, as `search` needs them for k results. */
+  byWords(query: string, documentIds: Iterable<string>, k: number): Hit[] {
+    return byWords(this.#within(documentIds), query, Math.max(k, FUSION_DEPTH));
   }
 
   /** Return the k best passages for the words of a question, by BM25. */
@@ -164,21 +177,6 @@ export class PassageIndex {
   /** Return the k passages nearest to a vector, by exact cosine similarity. */
   meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): PassageHit[] {
     return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, FUSION_DEPTH)), k);
-  }
-
-  #byBoth(
-    scope: readonly Held[],
-    query: string,
-    vector: Float32Array,
-    depth: number,
-    vectorWeight: number,
-  ): Hit[] {
-    const words = byWords(scope, query, depth);
-    const meaning = this.#byMeaning(scope, vector, depth);
-    const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
-    const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
-    const fused = fuseHybrid(words.map(scored), meaning.map(scored), depth, vectorWeight);
-    return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
   }
 
   #byMeaning(scope: readonly Held[], vector: Float32Array, depth: number): Hit[] {
