@@ -1,10 +1,11 @@
-"""Measure search in other languages and across languages, with and without the rule that lets words count more there.
+"""Measure search in other languages and across languages, with and without the rules of decisions 32 and 36.
 
     python -m bench.languages --xquad DIR [--model FOLDER] [LANGUAGE ...]
 
 DIR contains `xquad.LANGUAGE.json` of github.com/google-deepmind/xquad: 240 paragraphs and 1,190 questions, translated by
-people. A pair such as `es-en` asks the questions of one language about the paragraphs of the other. The table shows recall
-at 1: the share of questions whose paragraph comes first.
+people. A pair such as `es-en` asks the questions of one language about the paragraphs of the other, and `en-en+ar` asks
+about the paragraphs of both, of which those of the first language are right. The table shows recall at 1: the share of
+questions whose paragraph comes first.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from vademecum.model.text.bm25 import Postings, bm25_scores
 from vademecum.model.text.normalization import normalize
 from vademecum.model.text.tokenize import tokenize_query
 
-LANGUAGES = ("en", "de", "es", "ar", "hi", "zh", "es-en", "zh-en")
+LANGUAGES = ("en", "de", "es", "ar", "hi", "zh", "es-en", "zh-en", "en-en+ar+hi+zh")
 Paragraphs = list[str]
 Questions = list[tuple[str, int]]  # the question, and the number of its paragraph
 
@@ -37,7 +38,7 @@ def load(folder: Path, language: str) -> tuple[Paragraphs, Questions]:
 
 
 def measure(paragraphs: Paragraphs, questions: Questions, embedder: Embedder) -> list[float]:
-    """Return recall at 1: by words, by meaning, by both with a fixed weight, and by both with the language rule."""
+    """Return recall at 1: by words, by meaning, by both with a fixed weight, and by both with the language rules."""
     pieces = [cut(paragraph) for paragraph in paragraphs]
     rows = [row for some in pieces for row in some]
     paragraph_of = [number for number, some in enumerate(pieces) for _ in some]
@@ -45,12 +46,16 @@ def measure(paragraphs: Paragraphs, questions: Questions, embedder: Embedder) ->
     matrix = np.stack([vectors[row] for row in rows])
     asked = embed(embedder, [text for text, _ in questions], queries=True)
     postings, every_row = Postings.of_texts(rows), np.ones(len(rows), np.bool_)
+    is_foreign = np.array([fusion.is_foreign_script(row) for row in rows])
     row_shares = [fusion.language_share(row, embedder.count_tokens(row)) for row in rows]
     hits = np.zeros((len(questions), 4))
     for number, (text, right) in enumerate(questions):
         (word_scores,) = bm25_scores([(postings, every_row)], tokenize_query(text))
         words = top(word_scores, 0.0)
-        meaning = top((matrix @ asked[text]).astype(np.float64), -np.inf)
+        cosines = (matrix @ asked[text]).astype(np.float64)
+        meaning = top(cosines, -np.inf)
+        penalty = 0.0 if fusion.is_foreign_script(text) else fusion.FOREIGN_PENALTY
+        foreign_last = top(cosines - penalty * is_foreign, -np.inf)
         share = 1.0
         if words:
             sample = [row_shares[row] for row, _ in words[: fusion.LANGUAGE_SAMPLE]]
@@ -59,7 +64,7 @@ def measure(paragraphs: Paragraphs, questions: Questions, embedder: Embedder) ->
             words,
             meaning,
             fusion.fuse_hybrid(words, meaning, 1, embedder.chunk_weight),
-            fusion.fuse_hybrid(words, meaning, 1, embedder.chunk_weight * share),
+            fusion.fuse_hybrid(words, foreign_last, 1, embedder.chunk_weight * share),
         ]
         hits[number] = [bool(some) and paragraph_of[some[0][0]] == right for some in ranked]
     return [float(mean) for mean in hits.mean(axis=0)]
@@ -80,7 +85,8 @@ def main() -> None:
     for language in options.languages:
         of_questions, _, of_paragraphs = language.partition("-")
         _, questions = load(options.xquad, of_questions)
-        paragraphs, _ = load(options.xquad, of_paragraphs or of_questions)
+        names = (of_paragraphs or of_questions).split("+")
+        paragraphs = [paragraph for name in names for paragraph in load(options.xquad, name)[0]]
         cells = " | ".join(f"{value:.3f}" for value in measure(paragraphs, questions, embedder))
         print(f"| {language} | {cells} |", flush=True)
     embedder.close()

@@ -1,6 +1,7 @@
 """Search by meaning counts less in languages that the model does not know."""
 
 from server.in_process_server import MODELS, run_for_one
+from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.pinned_models import ALL_MINILM
 
 ARABIC = [
@@ -11,6 +12,8 @@ ARABIC = [
     "يفتح المسبح من الساعة السابعة صباحا حتى الساعة التاسعة مساء",
     "تصل القطارات من المدينة إلى الجبل كل ساعة خلال الصيف",
 ]
+ENGLISH = "The rent is due on the third working day of each month."
+VAGUE_QUESTION = "tell me everything"
 QUESTION = "متى يدفع المستأجر الإيجار كل شهر"
 
 
@@ -40,6 +43,26 @@ def test_arabic_question_without_common_words_is_answered_by_meaning(tmp_path):
         assert [result["filename"] for result in results] == ["lease.txt"]
 
     run_for_one(tmp_path, scenario, model=True)
+
+
+def test_arabic_text_follows_english_text_without_common_words(tmp_path, monkeypatch):
+    async def scenario(h, ada):
+        for number, text in enumerate(ARABIC):
+            await ada.upload(f"{number}.txt", text)
+        await ada.upload("lease.txt", ENGLISH)
+        await h.settle(ada)
+        order = {}
+        for mode in ("meaning", "hybrid"):
+            results = (await ada.search(VAGUE_QUESTION, k=9, mode=mode))["results"]
+            order[mode] = [result["filename"] for result in results]
+        assert order["meaning"][0] != "lease.txt", "the English text must not be the nearest for this test"
+        assert order["hybrid"][0] == "lease.txt"
+        assert sorted(order["hybrid"]) == sorted(order["meaning"])
+        monkeypatch.setattr(Embedder, "is_multilingual", True)
+        results = (await ada.search(VAGUE_QUESTION, k=9, mode="hybrid"))["results"]
+        assert [result["filename"] for result in results] == order["meaning"]
+
+    run_for_one(tmp_path, scenario, model=MODELS)
 
 
 def test_english_question_uses_words_and_meaning(tmp_path):

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import cache, cached_property
 from importlib.util import find_spec, module_from_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,6 +32,7 @@ from vademecum.model.text.bm25 import (
     row_lengths,
     top_k_with_ties,
 )
+from vademecum.model.text.fusion import FOREIGN_PENALTY, MAX_BYTES_PER_CHARACTER
 
 # The size of Lance's cache for all users together. Manifests are small and quick to read, so the cache can be small.
 _LANCE_CACHE_BYTES = 16 << 20
@@ -141,14 +143,28 @@ class ChunkTable:
         if rows != fresh.rows:
             raise ValueError("rows are missing")
 
-    def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Return the k nearest rows by Lance's exact search. Used for indexes that do not fit the cache."""
+    def vector_search(
+        self,
+        vector: NDArray[np.float32],
+        document_ids: Collection[str],
+        k: int,
+        *,
+        foreign_last: bool = False,
+    ) -> list[Hit]:
+        """Return the k nearest rows by Lance's exact search. Used for indexes that do not fit the cache.
+
+        `foreign_last`: subtract `FOREIGN_PENALTY` from the cosines of rows in a foreign script.
+        """
+        is_foreign = f"octet_length(text) > {MAX_BYTES_PER_CHARACTER} * character_length(text)"
+        scripts = (
+            [(f"NOT ({is_foreign})", 0.0), (is_foreign, FOREIGN_PENALTY)] if foreign_last else [("TRUE", 0.0)]
+        )
         hits: list[Hit] = []
-        for condition in _conditions("document_id", document_ids):
+        for condition, (script, penalty) in product(_conditions("document_id", document_ids), scripts):
             query = self._table.search(vector, vector_column_name="vector").distance_type("cosine")
-            query = query.where(f"({condition}) AND vector IS NOT NULL", prefilter=True)
+            query = query.where(f"({condition}) AND vector IS NOT NULL AND {script}", prefilter=True)
             found = query.bypass_vector_index().limit(k).select([*_SHOWN, "_distance"]).to_arrow()
-            hits += _hits(found, 1.0 - found["_distance"].to_numpy())
+            hits += _hits(found, 1.0 - found["_distance"].to_numpy() - penalty)
         return in_order(hits, k)
 
     def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:

@@ -24,6 +24,7 @@ from vademecum.model.text.bm25 import (
     row_lengths,
     top_k_with_ties,
 )
+from vademecum.model.text.fusion import FOREIGN_PENALTY, MAX_BYTES_PER_CHARACTER
 
 COLUMNS = pa.schema(
     [
@@ -49,6 +50,7 @@ class Segment:
     document_of: NDArray[np.int32]
     matrix: NDArray[np.float32] | None
     has_vector: Mask
+    is_foreign: Mask
     postings: Postings
     alive: Mask
 
@@ -112,6 +114,7 @@ class Segment:
             document_of=names.indices.to_numpy(zero_copy_only=False).astype(np.int32),
             matrix=matrix,
             has_vector=has_vector,
+            is_foreign=_is_foreign_script(shown["text"].combine_chunks()),
             postings=postings,
             alive=np.ones(shown.num_rows, np.bool_),
         )
@@ -166,7 +169,7 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.document_of, self.has_vector, self.alive)
+        arrays = (self.document_of, self.has_vector, self.is_foreign, self.alive)
         matrix = 0 if self.matrix is None else self.matrix.nbytes
         return int(
             self.shown.get_total_buffer_size()
@@ -192,9 +195,17 @@ class Snapshot:
             kept[-2:] = [Segment.join(kept[-2:])]
         return Snapshot(tuple(kept))
 
-    def vector_search(self, unit: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Return the k rows nearest to a unit vector, by exact cosine."""
+    def vector_search(
+        self, unit: NDArray[np.float32], document_ids: Collection[str], k: int, *, foreign_last: bool = False
+    ) -> list[Hit]:
+        """Return the k rows nearest to a unit vector, by exact cosine.
+
+        `foreign_last`: subtract `FOREIGN_PENALTY` from the cosines of rows in a foreign script.
+        """
         scores = [part.cosines(unit, part.within(document_ids)) for part in self.segments]
+        if foreign_last:
+            for part, some in zip(self.segments, scores, strict=True):
+                some[part.is_foreign] -= FOREIGN_PENALTY
         return self._top(scores, k, -np.inf)
 
     def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
@@ -232,6 +243,12 @@ class Snapshot:
     @property
     def nbytes(self) -> int:
         return sum(part.nbytes for part in self.segments)
+
+
+def _is_foreign_script(texts: pa.Array) -> Mask:
+    """Return the result of `fusion.is_foreign_script` for each text."""
+    characters = pc.utf8_length(texts).to_numpy()
+    return np.asarray(pc.binary_length(texts).to_numpy() > MAX_BYTES_PER_CHARACTER * characters)
 
 
 def in_order(hits: Sequence[Hit], k: int) -> list[Hit]:

@@ -116,8 +116,18 @@ class VectorIndex:
                 self._keep(cached.changed(added, dead_blocks, dead_documents))
             self._save(*checkpoint)
 
-    def vector_search(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Return the k chunks of these documents with the highest cosine, by exact search."""
+    def vector_search(
+        self,
+        vector: NDArray[np.float32],
+        document_ids: Collection[str],
+        k: int,
+        *,
+        foreign_last: bool = False,
+    ) -> list[Hit]:
+        """Return the k chunks of these documents with the highest cosine, by exact search.
+
+        `foreign_last`: subtract `FOREIGN_PENALTY` from the cosines of chunks in a foreign script.
+        """
         query_vector = np.asarray(vector, dtype=np.float32)
         if self._dims is None or not document_ids or k <= 0:
             return []
@@ -128,8 +138,8 @@ class VectorIndex:
             return []
         unit, scope = query_vector / np.float32(norm), frozenset(document_ids)
         return self._search(
-            lambda snapshot: snapshot.vector_search(unit, scope, k),
-            lambda table: table.vector_search(unit, scope, k),
+            lambda snapshot: snapshot.vector_search(unit, scope, k, foreign_last=foreign_last),
+            lambda table: table.vector_search(unit, scope, k, foreign_last=foreign_last),
         )
 
     def keyword_search(self, query: str, document_ids: Collection[str], k: int) -> list[Hit]:

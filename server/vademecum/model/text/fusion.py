@@ -12,8 +12,6 @@ from itertools import zip_longest
 from math import isfinite
 from typing import TypeVar
 
-from vademecum.model.text.tokenize import tokenize
-
 Key = TypeVar("Key", bound=Hashable)
 
 # The weights of vector search relative to keyword search for a model without fitted weights: for passages of documents
@@ -25,6 +23,10 @@ FUSION_DEPTH = 100
 NEAR_BEST = 0.6  # the minimum share of the best score for a hit that counts as near the best
 # The shares that a row receives of the scores of neighbors one position and two positions away.
 NEIGHBOR_SHARES = (0.5, 0.25)
+# A text with more UTF-8 bytes per character is mainly in another script than Latin. Vietnamese has 1.3, Russian 1.8.
+MAX_BYTES_PER_CHARACTER = 1.5
+# Subtracted from the cosines of passages in such scripts, so that they follow all others.
+FOREIGN_PENALTY = 3.0
 # Limit of word pieces per word or punctuation mark. An English model stays below it for English text, including invoices
 # and code, and exceeds it for other languages.
 MAX_PIECES_PER_WORD = 1.3
@@ -33,18 +35,21 @@ LANGUAGE_SAMPLE = 10  # the number of passages whose language is compared with t
 # Ranges of punctuation marks, and of control characters and blanks. Classes such as `\w` differ in the browser.
 _MARKS = r"!-/:-@\[-`{-~\u00ab\u00bb\u2010-\u2027\u2030-\u205e"
 _BLANKS = r"\x00-\x20\x7f-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
-_LATIN = re.compile("[a-z0-9]")  # in a folded term
 _WORD_OR_MARK = re.compile(f"[{_MARKS}]|[^{_BLANKS}{_MARKS}]+")
+
+
+def is_foreign_script(text: str) -> bool:
+    """Return whether a text is mainly in another script than Latin, for which an English model's vector is meaningless."""
+    return len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES_PER_CHARACTER * len(text)
 
 
 def language_share(text: str, tokens: int) -> float:
     """Return the share of its weight that an English model's vector of a text deserves: 1, `FOREIGN_SHARE` or 0.
 
-    It is 0 if most search terms have no Latin letter or digit, and `FOREIGN_SHARE` if the model splits the text into
-    more than `MAX_PIECES_PER_WORD` word pieces (`tokens`) per word and punctuation mark.
+    It is 0 in a foreign script, and `FOREIGN_SHARE` if the model splits the text into more than `MAX_PIECES_PER_WORD`
+    word pieces (`tokens`) per word and punctuation mark.
     """
-    terms = tokenize(text)
-    if 2 * sum(_LATIN.search(term) is None for term in terms) > len(terms):
+    if is_foreign_script(text):
         return 0.0
     words = len(_WORD_OR_MARK.findall(text))
     return 1.0 if tokens <= MAX_PIECES_PER_WORD * words else FOREIGN_SHARE
@@ -139,7 +144,9 @@ def fuse_hybrid(
 ) -> list[tuple[Key, float]]:
     """Return the k best hits of two lists: keyword hits (BM25) and vector hits (cosines), each best first.
 
-    Each list should contain the best `FUSION_DEPTH` hits.
+    Each list should contain the best `FUSION_DEPTH` hits. A vector hit with the foreign penalty counts 0.
     """
-    lists = [rescale(keyword_hits, zero=0.0), rescale(vector_hits)]
+    near = [(key, score) for key, score in vector_hits if score >= -1]
+    foreign = [(key, 0.0) for key, score in vector_hits if score < -1]
+    lists = [rescale(keyword_hits, zero=0.0), rescale(near) + foreign]
     return fuse(lists, [1.0, vector_weight], k)

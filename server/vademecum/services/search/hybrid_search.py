@@ -11,7 +11,13 @@ from vademecum.engines.onnx.errors import EmbedderClosed
 from vademecum.errors import Busy
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.vector_codec import Vectors
-from vademecum.model.text.fusion import LANGUAGE_SAMPLE, common_share, fuse_hybrid, language_share
+from vademecum.model.text.fusion import (
+    LANGUAGE_SAMPLE,
+    common_share,
+    fuse_hybrid,
+    is_foreign_script,
+    language_share,
+)
 from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
 
@@ -120,8 +126,9 @@ class HybridSearch:
         keyword_hits: list[Hit] = []
         if mode != "words" and embedder is not None and query.strip():
             vector, model = await embedder.embed_query(query), embedder.model
+            foreign_last = mode == "hybrid" and not (embedder.is_multilingual or is_foreign_script(query))
             vector_hits = await self._indexes.read(
-                user_id, lambda index: _nearest(index, model, vector, ids, depth)
+                user_id, lambda index: _nearest(index, model, vector, ids, depth, foreign_last=foreign_last)
             )
         if mode != "meaning":
             terms = f"{query} {date_terms}"
@@ -167,8 +174,16 @@ def _vector_share(embedder: Embedder, query: str, keyword_hits: Sequence[Hit]) -
     return common_share(question, [language_share(text, embedder.count_tokens(text)) for text in passages])
 
 
-def _nearest(index: VectorIndex, model: str, vector: Vectors, ids: Collection[str], depth: int) -> list[Hit]:
+def _nearest(
+    index: VectorIndex,
+    model: str,
+    vector: Vectors,
+    ids: Collection[str],
+    depth: int,
+    *,
+    foreign_last: bool = False,
+) -> list[Hit]:
     """Search by vector. Raises IndexReplaced for an index of another model, whose vectors are not comparable."""
     if index.model != model:
         raise IndexReplaced
-    return index.vector_search(vector, ids, depth)
+    return index.vector_search(vector, ids, depth, foreign_last=foreign_last)

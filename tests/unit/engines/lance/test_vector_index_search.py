@@ -9,6 +9,7 @@ import pytest
 from unit.engines.lance.conftest import Opener
 from unit.engines.lance.sample_blocks import DIMS, block, embedded, vectors
 from vademecum.engines.lance import MatrixCache, VectorIndex
+from vademecum.model.text.fusion import FOREIGN_PENALTY, is_foreign_script
 
 
 @pytest.fixture(params=["memory", "disk"])
@@ -47,6 +48,26 @@ def test_vector_search_refuses_wrong_dimensions(index: VectorIndex) -> None:
     with pytest.raises(ValueError, match="dimensions"):
         index.vector_search(vectors(1, 1, DIMS + 1)[0], ["a"], 3)
     assert index.vector_search(np.zeros(DIMS, np.float32), ["a"], 3) == []
+
+
+def test_foreign_scripts_follow_all_other_chunks(either: VectorIndex) -> None:
+    texts = ["المستأجر", "rent 租金", "租金", "👍", "“–” …", "Hafenstraße", "", "👍 nice"]
+    order = [text for text in texts if not is_foreign_script(text)] + list(filter(is_foreign_script, texts))
+    assert order != texts
+    asked = vectors(1, 1)[0]
+    # Each vector is farther from the question than the one before.
+    given = asked + vectors(2, 1) * np.linspace(0, 0.5, len(texts), dtype=np.float32)[:, None]
+    for at, text in enumerate(texts):  # one document in each segment
+        either.apply([block(f"d{at}", 0, [text], given[at : at + 1])], [], [], ("e", at + 1))
+    scope = [f"d{at}" for at in range(len(texts))]
+    plain = either.vector_search(asked, scope, len(texts))
+    assert [hit.text for hit in plain] == texts
+    hits = either.vector_search(asked, scope, len(texts), foreign_last=True)
+    assert [hit.text for hit in hits] == order
+    cosine = {hit.place: hit.score for hit in plain}
+    penalties = [cosine[hit.place] - hit.score for hit in hits]
+    assert np.allclose(penalties, [FOREIGN_PENALTY * is_foreign_script(hit.text) for hit in hits], atol=2e-6)
+    assert either.vector_search(asked, scope, 3, foreign_last=True) == hits[:3]
 
 
 def test_blocks_without_vectors_are_found_by_keywords_only(either: VectorIndex) -> None:

@@ -21,6 +21,7 @@ from vademecum.model.text.fusion import (
     common_share,
     fuse,
     fuse_hybrid,
+    is_foreign_script,
     language_share,
 )
 from vademecum.model.text.tokenize import duplicate_key, fold, tokenize, tokenize_query
@@ -76,15 +77,14 @@ def of_search(case: Case) -> Case:
     vector = np.array(case["vector"], np.float32)
     unit = vector / np.linalg.norm(vector)
 
-    def arms(depth: int) -> tuple[list[Hit], list[Hit]]:
-        return snapshot.vector_search(unit, scope, depth), snapshot.keyword_search(
-            tokenize_query(case["query"]), scope, depth
-        )
-
-    meaning, words = arms(max(k, FUSION_DEPTH))
-    place = {name(hit): hit for hit in (*meaning, *words)}
-    near, fitting = ([(name(hit), hit.score) for hit in hits] for hits in (meaning, words))
-    both = fuse_hybrid(fitting, near, max(k, FUSION_DEPTH))
+    depth = max(k, FUSION_DEPTH)
+    words = snapshot.keyword_search(tokenize_query(case["query"]), scope, depth)
+    meaning = snapshot.vector_search(unit, scope, depth)
+    foreign_last = not is_foreign_script(case["query"])
+    nearest = snapshot.vector_search(unit, scope, depth, foreign_last=foreign_last)
+    place = {name(hit): hit for hit in (*nearest, *words)}
+    near, fitting = ([(name(hit), hit.score) for hit in hits] for hits in (nearest, words))
+    both = fuse_hybrid(fitting, near, depth)
     return {
         "words": shown(((hit, hit.score) for hit in words), k),
         "meaning": shown(((hit, hit.score) for hit in meaning), k),

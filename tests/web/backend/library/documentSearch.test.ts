@@ -207,6 +207,23 @@ test("words alone rank text in a script that the model does not know", async () 
   expect(found).toEqual({ order: ["byWords", "byMeaning"], byMeaning: true });
 });
 
+const MIXED = {
+  russian: { text: "аренда квартиры в порту", vector: NEAR },
+  english: { text: "the flat at the harbor", vector: [1, 1, 0] },
+};
+
+test("text in a script that the model does not know follows other text", async () => {
+  const found = await searchWithModel("what does housing cost", MIXED);
+  expect(found).toEqual({ order: ["english", "russian"], byMeaning: true });
+});
+
+test("a multilingual model ranks text in every script by meaning", async () => {
+  const found = await searchWithModel("what does housing cost", MIXED, {
+    thresholds: { languages: ["en", "zh"] },
+  });
+  expect(found.order).toEqual(["russian", "english"]);
+});
+
 test("a question in another language is searched by words only once", async () => {
   const find = vi.spyOn(Postings.prototype, "find");
   await searchWithModel("Miete Wohnung Hafenstrasse", GERMAN);

@@ -52,14 +52,15 @@ async function embedQuestion(embedder: Embedder, query: string, findByWords: () 
     embedder.manifest.thresholds ?? {};
   // Both requests are sent at once: after the vector, the worker may begin a passage, and the count would wait for it.
   const [[tokens], vector] = await Promise.all([embedder.countTokens([query]), embedder.query(query)]);
+  const isMultilingual = languages.includes("zh");
   const question = languageShare(query, tokens!);
-  if (languages.includes("zh") || question === 1) return { vector, vectorWeight }; // zh: a multilingual model
+  if (isMultilingual || question === 1) return { vector, vectorWeight, isMultilingual };
   const wordHits = findByWords();
   const texts = wordHits.slice(0, LANGUAGE_SAMPLE).map(({ held, row }) => held.rows[row]!.chunk.text);
   const counts = await embedder.countTokens(texts);
   const shares = texts.map((text, n) => languageShare(text, counts[n]!));
   const share = shares.length ? commonShare(question, shares) : 1;
-  return { vector, vectorWeight: vectorWeight * share, wordHits };
+  return { vector, vectorWeight: vectorWeight * share, isMultilingual, wordHits };
 }
 
 export class DocumentSearch {

@@ -8,7 +8,15 @@ import { compareStrings } from "../../lib/compareStrings.ts";
 import { findNamedDocuments } from "./filename_match.ts";
 import { tokenizeQuery, duplicateKey } from "../text/tokenize.ts";
 import { topKWithTies, bm25Scores, Postings, roundScore } from "../text/bm25.ts";
-import { interleave, FUSION_DEPTH, isNearBest, fuseHybrid, VECTOR_WEIGHT } from "../text/fusion.ts";
+import {
+  interleave,
+  FOREIGN_PENALTY,
+  FUSION_DEPTH,
+  isForeignScript,
+  isNearBest,
+  fuseHybrid,
+  VECTOR_WEIGHT,
+} from "../text/fusion.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../schema/rows.ts";
 import { decode } from "../schema/vector_codec.ts";
 
@@ -69,6 +77,7 @@ interface Held {
   /** Unit vectors of the rows. A row without a vector has zeros. */
   matrix: Float32Array;
   hasVector: readonly boolean[];
+  isForeign: readonly boolean[];
   /** Maps row numbers to cached duplicate keys. Computing a hundred keys again would take as long as the search. */
   said: Map<number, string>;
 }
@@ -82,6 +91,8 @@ export interface Hit {
 interface HybridOptions {
   /** The weight of meaning relative to words. */
   vectorWeight?: number;
+  /** Whether the model knows scripts other than Latin. */
+  isMultilingual?: boolean;
   /** The result of `byWords` for the same question and documents, if it is known. */
   wordHits?: readonly Hit[] | undefined;
 }
@@ -131,6 +142,7 @@ export class PassageIndex {
       postings: Postings.ofTexts(rows.map(({ chunk }) => chunk.text)),
       matrix,
       hasVector: rows.map((_, row) => makeUnit(matrix.subarray(row * this.dims, (row + 1) * this.dims))),
+      isForeign: rows.map(({ chunk }) => isForeignScript(chunk.text)),
       said: new Map(),
     });
   }
@@ -145,16 +157,17 @@ export class PassageIndex {
     vector: Float32Array | null,
     documentIds: Iterable<string>,
     k: number,
-    { vectorWeight = VECTOR_WEIGHT, wordHits }: HybridOptions = {},
+    { vectorWeight = VECTOR_WEIGHT, isMultilingual = false, wordHits }: HybridOptions = {},
   ): PassageHit[] {
     if (!vector) return this.words(query, documentIds, k);
     const depth = Math.max(k, FUSION_DEPTH);
+    const foreignLast = !isMultilingual && !isForeignScript(query);
     const all = this.#within(documentIds);
     const find = (scope: readonly Held[]): Hit[] => {
       // Documents may have changed or been removed since `wordHits` were found.
       const isCurrent = scope === all && wordHits?.every(({ held }) => all.includes(held));
       const words = isCurrent ? wordHits! : byWords(scope, query, depth);
-      const meaning = this.#byMeaning(scope, vector, depth);
+      const meaning = this.#byMeaning(scope, vector, depth, foreignLast);
       const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
       const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
       const fused = fuseHybrid(words.map(scored), meaning.map(scored), depth, vectorWeight);
@@ -179,15 +192,16 @@ export class PassageIndex {
     return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, FUSION_DEPTH)), k);
   }
 
-  #byMeaning(scope: readonly Held[], vector: Float32Array, depth: number): Hit[] {
+  #byMeaning(scope: readonly Held[], vector: Float32Array, depth: number, foreignLast = false): Hit[] {
     if (vector.length !== this.dims) throw new RangeError(`The vector has not ${this.dims} dimensions.`);
     const unit = vector.slice();
     if (!makeUnit(unit)) return [];
     const scores = new Float64Array(scope.reduce((rows, held) => rows + held.rows.length, 0));
     let begin = 0;
-    for (const { matrix, hasVector } of scope) {
+    for (const { matrix, hasVector, isForeign } of scope) {
       for (let row = 0; row < hasVector.length; row++) {
-        scores[begin + row] = hasVector[row] ? dot(matrix, row * this.dims, unit) : -Infinity;
+        const penalty = foreignLast && isForeign[row] ? FOREIGN_PENALTY : 0;
+        scores[begin + row] = hasVector[row] ? dot(matrix, row * this.dims, unit) - penalty : -Infinity;
       }
       begin += hasVector.length;
     }

@@ -3,8 +3,6 @@
  * tested with tests/conformance/ranking.json.
  */
 
-import { tokenize } from "./tokenize.ts";
-
 /** Number of hits of each list that are fused. */
 export const FUSION_DEPTH = 100;
 /** Share of the best score that a hit needs to count as near the best. */
@@ -12,6 +10,10 @@ const NEAR_BEST = 0.6;
 
 /** The weight of vector search relative to keyword search for a model without fitted weights. */
 export const VECTOR_WEIGHT = 1;
+/** A text with more UTF-8 bytes per character is mainly in another script than Latin. */
+const MAX_BYTES_PER_CHARACTER = 1.5;
+/** Subtracted from the cosines of passages in such scripts, so that they follow all others. */
+export const FOREIGN_PENALTY = 3;
 /**
  * Limit of word pieces per word or punctuation mark. An English model stays below it for English text and exceeds it for
  * other languages.
@@ -28,15 +30,19 @@ const WORD_OR_MARK =
 
 type ScoredKey = readonly [key: string, score: number];
 
+/** Return whether a text is mainly in another script than Latin, for which an English model's vector is meaningless. */
+export function isForeignScript(text: string): boolean {
+  const bytes = new TextEncoder().encode(text).length;
+  return bytes > text.length && bytes > MAX_BYTES_PER_CHARACTER * [...text].length;
+}
+
 /**
- * Return the share of its weight that an English model's vector of a text deserves: 1, `FOREIGN_SHARE` or 0. It is 0 if
- * most search terms have no Latin letter or digit, and `FOREIGN_SHARE` if the model splits the text into more than
- * `MAX_PIECES_PER_WORD` word pieces (`tokens`) per word and punctuation mark.
+ * Return the share of its weight that an English model's vector of a text deserves: 1, `FOREIGN_SHARE` or 0. It is 0 in
+ * a foreign script, and `FOREIGN_SHARE` if the model splits the text into more than `MAX_PIECES_PER_WORD` word pieces
+ * (`tokens`) per word and punctuation mark.
  */
 export function languageShare(text: string, tokens: number): number {
-  const terms = tokenize(text);
-  const foreign = terms.filter((term) => !/[a-z0-9]/u.test(term));
-  if (2 * foreign.length > terms.length) return 0;
+  if (isForeignScript(text)) return 0;
   const words = text.match(WORD_OR_MARK)?.length ?? 0;
   return tokens <= MAX_PIECES_PER_WORD * words ? 1 : FOREIGN_SHARE;
 }
@@ -95,7 +101,7 @@ export function fuse(
 
 /**
  * Fuse keyword hits (BM25 scores) and vector hits (cosines). Each list is sorted best first and has up to
- * `FUSION_DEPTH` hits. Return the k best.
+ * `FUSION_DEPTH` hits. A vector hit with the foreign penalty counts 0. Return the k best.
  */
 export function fuseHybrid(
   keywordHits: readonly ScoredKey[],
@@ -103,5 +109,7 @@ export function fuseHybrid(
   k: number,
   vectorWeight = VECTOR_WEIGHT,
 ): [key: string, score: number][] {
-  return fuse([rescale(keywordHits, 0), rescale(vectorHits)], [1, vectorWeight], k);
+  const near = vectorHits.filter(([, score]) => score >= -1);
+  const foreign = vectorHits.slice(near.length).map(([key]) => [key, 0] as const);
+  return fuse([rescale(keywordHits, 0), [...rescale(near), ...foreign]], [1, vectorWeight], k);
 }
