@@ -361,7 +361,8 @@ def test_extraction_is_discarded_if_its_turn_changes_while_it_runs(tmp_path):
 def test_daily_limit_defers_further_extraction_requests(tmp_path):
     async def scenario(h, model, ada):
         extraction = (await listed(ada))["extraction"]
-        assert (extraction["today"], extraction["daily"]) == (0, 2) and "up to 2 requests" in extraction["note"]
+        assert (extraction["today"], extraction["daily"]) == (0, 2)
+        assert "up to 2 requests" in extraction["note"]
         await push_turns(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(4)))
         found = await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 2)
         await asyncio.sleep(0.3)
