@@ -1,10 +1,16 @@
-"""Configure pytest: run tests marked `soak` only if SOAK is set, and show compared values in helper modules too."""
+"""Configure pytest: run tests marked `soak` only if SOAK is set, and print a line for each sweep after the run.
+
+Compared values are shown in helper modules, too.
+"""
 
 import asyncio
 import gc
 import inspect
 import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from time import monotonic
 
 import httpx
 import pytest
@@ -52,6 +58,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if item not in deselected]
+
+
+@pytest.fixture
+def sweep_case(
+    record_property: Callable[[str, object], None],
+) -> Callable[[str], AbstractContextManager[None]]:
+    """Return a context manager that runs one case of the named sweep."""
+
+    @contextmanager
+    def case(sweep: str) -> Iterator[None]:
+        began, failed = monotonic(), True
+        try:
+            yield
+            failed = False
+        finally:
+            record_property("sweep", (sweep, monotonic() - began, failed))
+
+    return case
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the cases, the failures and the slowest case of each sweep."""
+    sweeps: dict[str, list[tuple[float, bool]]] = {}
+    for report in [report for reports in terminalreporter.stats.values() for report in reports]:
+        if getattr(report, "when", "") != "call":
+            continue
+        for name, value in report.user_properties:
+            if name == "sweep":
+                sweep, seconds, failed = value
+                sweeps.setdefault(sweep, []).append((seconds, failed))
+    for sweep, cases in sorted(sweeps.items()):
+        failures, slowest = sum(failed for _, failed in cases), max(seconds for seconds, _ in cases)
+        terminalreporter.write_line(
+            f"sweep of {sweep}: {len(cases)} cases, {failures} failures, slowest {slowest:.2f} s"
+        )
 
 
 gc.disable()  # during test collection, which creates many objects and almost no garbage

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from faults.fact_requests import pull_ids, push, push_until_stored
@@ -13,7 +15,9 @@ from property.rows import fact
 CALLS_MAX = 8  # an upper bound of the calls of one kind during a push
 
 
-def test_failed_disk_call_during_push_affects_no_other_account(tmp_path: Path, disk: FailingDisk) -> None:
+def test_failed_disk_call_during_push_affects_no_other_account(
+    tmp_path: Path, disk: FailingDisk, sweep_case: Callable[[str], AbstractContextManager[None]]
+) -> None:
     async def scenario() -> None:
         server = ServerProcess(tmp_path / "data", tmp_path / "no models", environment=disk.environment)
         client = await server.start(in_new_process=True)
@@ -26,15 +30,16 @@ def test_failed_disk_call_during_push_affects_no_other_account(tmp_path: Path, d
             for call in ("fsync", "write"):
                 failures = 0
                 for index in range(CALLS_MAX):
-                    disk.fail(call, index, f"{ada_id}/records.duckdb")
-                    row = fact(f"{call}-{index}")
-                    failed = await push(client, ada, row) != 200
-                    disk.recover()
-                    await push_until_stored(client, bob, row)
-                    # A device also repeats a push until it succeeds.
-                    await push_until_stored(client, ada, row)
-                    acknowledged.add(row["id"])
-                    assert await pull_ids(client, ada) == await pull_ids(client, bob) == acknowledged
+                    with sweep_case("disk errors during a push"):
+                        disk.fail(call, index, f"{ada_id}/records.duckdb")
+                        row = fact(f"{call}-{index}")
+                        failed = await push(client, ada, row) != 200
+                        disk.recover()
+                        await push_until_stored(client, bob, row)
+                        # A device also repeats a push until it succeeds.
+                        await push_until_stored(client, ada, row)
+                        acknowledged.add(row["id"])
+                        assert await pull_ids(client, ada) == await pull_ids(client, bob) == acknowledged
                     failures += failed
                     if not failed:
                         break

@@ -20,9 +20,15 @@ const took = (found: Found, text: string): number => {
   return process.cpuUsage(before).user / 1e6;
 };
 
-/** Return whether a text exceeds the time in three runs, because another program may delay a single run. */
+/** Return the shortest time of three runs, because another program may delay one, or the first within the limit. */
+function shortestTime(found: Found, text: string, limit: number): number {
+  let shortest = Infinity;
+  for (let run = 0; run < 3 && shortest > limit; run++) shortest = Math.min(shortest, took(found, text));
+  return shortest;
+}
+
 const isSlow = (found: Found, text: string, seconds: number): boolean =>
-  [1, 2, 3].every(() => took(found, text) > seconds);
+  shortestTime(found, text, seconds) > seconds;
 
 function explosiveText(found: Found): string | undefined {
   for (const length of EARLY_LENGTHS)
@@ -30,7 +36,8 @@ function explosiveText(found: Found): string | undefined {
   return undefined;
 }
 
-function slowText(found: Found, length: number, seconds: number): string | undefined {
+/** Return a text that is too slow, if there is one. The times of the texts of full length are added to `times`. */
+function slowText(found: Found, length: number, seconds: number, times: number[] = []): string | undefined {
   const explosive = explosiveText(found);
   if (explosive !== undefined) return explosive;
   const timed = [...hostile(found, SHORT)].map((text, at) => ({ at, took: took(found, text) }));
@@ -42,7 +49,10 @@ function slowText(found: Found, length: number, seconds: number): string | undef
   );
   let at = 0;
   for (const text of hostile(found, length))
-    if (slowest.has(at++) && isSlow(found, text, seconds)) return text;
+    if (slowest.has(at++)) {
+      times.push(shortestTime(found, text, seconds));
+      if (times.at(-1)! > seconds) return text;
+    }
   return undefined;
 }
 
@@ -97,7 +107,11 @@ test.runIf(SOAK)("no regular expression is quadratic", { timeout: 600_000 }, asy
 });
 
 test.runIf(SOAK)("every regular expression reads a megabyte in a second", { timeout: 600_000 }, async () => {
-  expect(await named((found) => slowText(found, MEGABYTE, MEGABYTE_SECONDS))).toEqual([]);
+  const times: number[] = [];
+  const slow = await named((found) => slowText(found, MEGABYTE, MEGABYTE_SECONDS, times));
+  const figures = `${(await patterns()).length} cases, ${slow.length} failures, slowest ${Math.max(...times).toFixed(2)} s`;
+  console.info(`sweep of the app's regular expressions, 1,000,000 characters: ${figures}`);
+  expect(slow).toEqual([]);
 });
 
 test.runIf(SOAK).each(QUADRATIC)("the slow expression %s is detected", (expression) => {

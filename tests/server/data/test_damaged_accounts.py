@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -101,7 +103,9 @@ def test_replacing_an_accounts_file_fences_it_until_recovery(tmp_path: Path) -> 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(40))
-def test_flipped_bit_in_one_accounts_file_does_not_affect_other_accounts(tmp_path: Path, seed: int) -> None:
+def test_flipped_bit_in_one_accounts_file_does_not_affect_other_accounts(
+    tmp_path: Path, seed: int, sweep_case: Callable[[str], AbstractContextManager[None]]
+) -> None:
     rng = random.Random(seed)
 
     async def scenario() -> None:
@@ -123,4 +127,5 @@ def test_flipped_bit_in_one_accounts_file_does_not_affect_other_accounts(tmp_pat
                     await bob.add("facts", fact(f"new{n}"))
                 assert len(await bob.live("facts")) == 44
 
-    run(scenario)
+    with sweep_case("bit flips in an account's file"):
+        run(scenario)
