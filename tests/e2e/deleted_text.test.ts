@@ -89,9 +89,10 @@ test("a due rewrite erases deleted text from the browser profile", async () => {
   await device.call("deleteRow", "facts", fact.id);
   await device.call("deleteSession", (await device.rows("sessions"))[0]!.id);
   await synced(device);
-  await soon(async () => expect(await device.call("deletedTextStatus")).not.toBeNull());
-  const { leftover } = await device.call<{ leftover: { storages: string[] } }>("account");
-  expect(leftover.storages).toContain("facts");
+  type Leftover = { storages: string[] };
+  const leftoverOf = async () => (await device.call<{ leftover?: Leftover }>("account")).leftover;
+  await soon(async () => expect((await leftoverOf())?.storages).toContain("facts"));
+  const leftover = (await leftoverOf())!;
   expect(leftover.storages).not.toContain("memories");
 
   await device.reopen(); // not due yet

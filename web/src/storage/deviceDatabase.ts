@@ -40,6 +40,7 @@ export interface DeviceAccount {
 /** Deleted text that stays in the browser's files until the storages that contained it are rewritten. */
 export interface DeletedText {
   since: string;
+  /** Number of deletes, and of edits that replaced text. */
   deletes: number;
   /** Names of RxDB storages: collections and their replication metadata. */
   storages: string[];

@@ -1,5 +1,6 @@
 /**
- * Erase deleted text from the disk of this device: after a day or 200 deletes, or at once after "forget everything".
+ * Erase deleted and replaced text from the disk of this device: after a day or 200 deletes and edits, or at once after
+ * "forget everything".
  *
  * A storage can be rewritten (see storage/compaction.ts) only while it is closed, so the rewrite happens just before
  * the account is opened. While the account stays open, pages are asked to reload: hidden pages, or all pages after
@@ -14,7 +15,12 @@ import { tryExclusive } from "./accountLocks.ts";
 import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 
 const MAX_AGE_MS = 24 * 3_600_000;
-const MAX_DELETES = 200;
+const MAX_DELETES = 200; // and edits
+/** The fields whose old text stays in the browser's files after an edit. */
+const TEXT_FIELDS =
+  "filename statusDetail chunks name description title userMessage aiResponse key value text notes label content".split(
+    " ",
+  );
 const CHECK_MS = 60_000;
 /**
  * Maximum backoff between reload requests. Without backoff, pages would reload every minute while another page stays
@@ -52,9 +58,18 @@ export async function hasRoomForRewrite(): Promise<boolean> {
   return quota === 0 || quota - usage > usage;
 }
 
+/** Return whether a write removed text. Streaming an answer only appends to its text, and so removes none. */
+function losesText(before: object | undefined, after: object): boolean {
+  const textOf = (row: Record<string, unknown>, name: string) => {
+    const value = row[name] ?? "";
+    return typeof value === "string" ? value : JSON.stringify(value);
+  };
+  return TEXT_FIELDS.some((name) => !textOf({ ...after }, name).startsWith(textOf({ ...before }, name)));
+}
+
 /**
- * Counts deletes, and asks pages to reload when erasure is due. Both happen only in the tab that syncs, because this
- * tab sees all deletes.
+ * Counts deletes and edits, and asks pages to reload when erasure is due. Both happen only in the tab that syncs, because
+ * this tab sees all writes.
  */
 export class DeletedTextErasure {
   readonly #context: AccountContext;
@@ -69,7 +84,9 @@ export class DeletedTextErasure {
     this.#pages = new BroadcastChannel(channelNames.reload(context.account.userId));
     for (const [name, collection] of Object.entries(context.database.collections)) {
       collection.eventBulks$.subscribe(({ events }) => {
-        const deletes = events.filter(({ documentData }) => documentData._deleted).length;
+        const deletes = events.filter(
+          ({ documentData: row, previousDocumentData: before }) => row._deleted || losesText(before, row),
+        ).length;
         if (deletes > 0 && this.#sync.replicator) void this.#record(this.#storagesOf(name), deletes);
       });
     }
