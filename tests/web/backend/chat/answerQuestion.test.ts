@@ -9,6 +9,7 @@ import type {
   DeferredQuestion,
 } from "../../../../web/src/storage/deviceDatabase.ts";
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
+import { NOT_FOUND } from "../../../../web/src/core/chat/notFoundAnswer.ts";
 import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
 import type { Task } from "../../../../web/src/core/documents/uploadTask.ts";
 import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
@@ -256,6 +257,38 @@ test("a quotation answer lists memories separately from quotations", async () =>
   expect(remembered).toContain("The rent went up in spring.");
   expect(fromDocuments).toContain("Searched by words alone"); // because this device has no embedding model
   expect(citations).toHaveLength(1);
+});
+
+test("a document counts as used by an answer of the assistant, but not by a 'not found' answer", async () => {
+  summary$.next(summary("live"));
+  const passage = {
+    documentId: "d",
+    filename: "lease.txt",
+    block: 0,
+    chunkIndex: 0,
+    text: "The rent is due in May.",
+  };
+  const told = JSON.stringify({ citations: [passage], model: "scripted" });
+  const answering = (text: string) =>
+    `event: context\ndata: ${told}\n\nevent: delta\ndata: ${JSON.stringify({ text })}\n\nevent: done\ndata: {"finish":"stop"}\n\n`;
+  const uses = async () => (await records.documents.findOne("d").exec())!.accessCount;
+  const done = async (id: string, text: string) =>
+    soon(async () => {
+      expect(await turn(id)).toMatchObject({
+        status: "done",
+        aiResponse: text,
+        citations: [{ documentId: "d" }],
+      });
+      expect(asking.drafts$.value).toEqual({});
+    });
+  reply = answering(NOT_FOUND);
+  const id = await asking.ask("s", "When is the pool open?");
+  await done(id, NOT_FOUND);
+  expect(await uses()).toBe(0);
+  reply = answering("It is due in May.");
+  await asking.regenerate(id);
+  await done(id, "It is due in May.");
+  expect(await uses()).toBe(1);
 });
 
 test("quoting a document counts one use per turn, borrowing it none", async () => {

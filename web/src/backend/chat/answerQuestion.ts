@@ -11,6 +11,7 @@ import { isAway } from "../../core/sync/syncStatus.ts";
 import { MAX_QUOTED, quotationAnswer, type QuotationAnswer } from "../../core/chat/quotationAnswer.ts";
 import { editRow } from "../../storage/editRow.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
+import { usedDocuments } from "../../core/chat/answers.ts";
 import { answerPriority } from "../../core/chat/answerPriority.ts";
 import { storedSentences } from "../../core/chat/storedSentences.ts";
 import { unfinishedFilenames, type Task } from "../../core/documents/uploadTask.ts";
@@ -260,7 +261,7 @@ export class AnswerService {
   /** Answer a turn while holding its lock, so that no other tab of this device answers it. */
   #answerLocked(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answer> {
     if (row.status === "done" && !this.#countedDocuments.has(row.id)) {
-      this.#countedDocuments.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
+      this.#countedDocuments.set(row.id, new Set(usedDocuments(row)));
     }
     return navigator.locks.request(lockNames.answer(row.id), async () => {
       try {
@@ -408,10 +409,9 @@ export class AnswerService {
       this.#promptSummaries.delete(oldest);
   }
 
-  /** Count each cited document once per turn, even if the turn is answered again. */
-  async #countUse(episodeId: string, citations: readonly Citation[]): Promise<void> {
+  /** Count each used document once per turn, even if the turn is answered again. */
+  async #countUse(episodeId: string, cited: readonly string[]): Promise<void> {
     const used = this.#countedDocuments.get(episodeId) ?? new Set();
-    const cited = citations.map(({ documentId }) => documentId);
     this.#countedDocuments.set(episodeId, new Set([...used, ...cited]));
     const first = new Set(cited.filter((id) => !used.has(id)));
     await countUse(this.#context, first).catch(console.error); // a failed count must not fail the answer
@@ -447,7 +447,7 @@ export class AnswerService {
     const save = async () => {
       const found = await this.#context.database.episodes.findOne(episodeId).exec();
       if (found && answerPriority(found) > answerPriority(answered)) return false;
-      if (found && answered.status === "done") await this.#countUse(found.id, answered.citations);
+      if (found && answered.status === "done") await this.#countUse(found.id, usedDocuments(answered));
       const change = ({ model: _, ...row }: EpisodeDoc) => ({ ...row, ...answered, updatedAt: now() });
       if (found) await editRow<EpisodeDoc>(found, change);
       return true;

@@ -2,7 +2,7 @@
  * Decide which answers enter prompts. Quotation answers do not, because they repeat documents that another session may
  * not have borrowed. "Not found" answers do not, because they contain no information.
  *
- * This module mirrors server/vademecum/model/chat/answers.py, which explains the rules; both are tested with
+ * `entersPrompts` mirrors server/vademecum/model/chat/answers.py, which explains the rules; both are tested with
  * tests/conformance/answers.json.
  */
 
@@ -10,6 +10,15 @@ import { QUOTES } from "./citation.ts";
 import { NOT_FOUND } from "./notFoundAnswer.ts";
 import type { EpisodeDoc } from "../schema/rows.ts";
 import { storedSentences } from "./storedSentences.ts";
+
+/**
+ * Return the ids of the documents that an answer uses: the quoted ones, or those whose passages the assistant received.
+ * Passages have no numbers in a prompt, so an assistant cannot say which of them it used. A "not found" answer uses none.
+ */
+export function usedDocuments(answer: Pick<EpisodeDoc, "model" | "aiResponse" | "citations">): string[] {
+  const isUsing = answer.model === QUOTES || entersPrompts(answer);
+  return isUsing ? answer.citations.map(({ documentId }) => documentId) : [];
+}
 
 const MARKUP = /^[ \t\r\n"'“”‘’*_`>]+/u;
 
