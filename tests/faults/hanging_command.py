@@ -1,7 +1,8 @@
-"""Run the command `vademecum` with reads that hang.
+"""Run the command `vademecum` with statements that hang and ignore interrupts.
 
-If the folder HANGING contains a file whose name is an account's id, the next read of that account removes the file and
-then never ends. It ignores interrupts.
+A file in the folder HANGING chooses the next statement to hang: the id of an account (a read of its records), `accounts`
+(the check of the accounts file for /ready) or `start` (the first read of the accounts file). The statement removes the
+file and then waits until the folder contains the file `release`.
 """
 
 import os
@@ -10,29 +11,55 @@ from pathlib import Path
 
 from vademecum.cli.main import main
 from vademecum.engines.duckdb import cursor
+from vademecum.engines.duckdb.account_store import DuckDBAccountStore
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
 
 HANGING = Path(os.environ["HANGING"])
-read = DuckDBUserStore._read
+read, ping, load = DuckDBUserStore._read, DuckDBAccountStore._ping, DuckDBAccountStore._load
 cursor.GRACE_S = 0.2
 
 
-async def hanging_read(store, segments):
+def is_chosen(name):
     try:
-        (HANGING / store.user_id).unlink()
+        (HANGING / name).unlink()
     except FileNotFoundError:
-        return await read(store, segments)
+        return False
+    return True
 
-    def hang(engine):
-        """Wait in a Python function that DuckDB calls, which an interrupt cannot end."""
-        name = f"hang_{store.alias}"
-        engine._raw.create_function(name, lambda _: time.sleep(3600), ["BIGINT"], "BIGINT")
-        return engine.execute(f"SELECT {name}(1)").fetchall()
 
-    return await store._run(hang)
+def hang(engine, name):
+    """Wait in a Python function that DuckDB calls, which an interrupt cannot end."""
+
+    def wait(number):
+        while not (HANGING / "release").exists():
+            time.sleep(0.02)
+        return number
+
+    engine._raw.create_function(f"hang_{name}", wait, ["BIGINT"], "BIGINT")
+    return engine.execute(f"SELECT hang_{name}(1)").fetchall()
+
+
+async def hanging_read(store, segments):
+    if is_chosen(store.user_id):
+        await store._run(lambda engine: hang(engine, store.alias))
+    return await read(store, segments)
+
+
+def hanging_ping(store, engine):
+    if is_chosen("accounts"):
+        hang(engine, "accounts")
+    return ping(store, engine)
+
+
+def hanging_load(store, engine, migrations):
+    if is_chosen("start"):
+        hang(engine, "start")
+    return load(store, engine, migrations)
 
 
 DuckDBUserStore._read = hanging_read
+DuckDBAccountStore._ping = hanging_ping
+DuckDBAccountStore._load = hanging_load
 
 if __name__ == "__main__":
     main()

@@ -1,24 +1,27 @@
-"""If statements of several accounts never end, the process replaces itself.
+"""Statements that never end. One of an account stops that account only, until its thread returns.
 
-It keeps its sockets and fences, and serves all other accounts.
+With several, the process replaces itself, keeps its sockets and fences, and serves all other accounts. If the accounts
+file hangs, the process ends with status 70 and says what to do, so that a supervisor can start it again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import time
 from pathlib import Path
 
 import httpx
 
-from faults.fact_requests import authorization, pull_ids, push_until_stored
+from faults.fact_requests import authorization, pull_ids, push, push_until_stored
 from faults.server_process import ServerProcess
 from property.rows import fact
 from vademecum.engines.duckdb.fence import fence_folder
 from vademecum.services.accounts import local_auth
 
 PROGRAM = (str(Path(__file__).with_name("hanging_command.py")),)
+ADVICE = "of a backup in its place while no server runs"
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=10"
 
 
@@ -31,7 +34,7 @@ async def pull_status(client: httpx.AsyncClient, token: str) -> int:
 
 
 def hanging_server(tmp_path: Path, **settings: str) -> tuple[ServerProcess, Path]:
-    """Return a server and a folder. A file in the folder whose name is an account's id makes its next read hang."""
+    """Return a server and a folder. Files in the folder make statements hang, as `hanging_command.py` describes."""
     hanging = tmp_path / "hanging"
     hanging.mkdir()
     server = ServerProcess(
@@ -98,3 +101,77 @@ def test_server_shutdown_ends_despite_a_stuck_thread(tmp_path: Path) -> None:
             server.kill()
 
     asyncio.run(scenario())
+
+
+def test_one_stuck_statement_stops_one_account_until_its_thread_returns(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        server, hanging = hanging_server(tmp_path, attached_max="1")
+        client = await server.start(in_new_process=True)
+        assert server.process is not None
+        try:
+            (user_id, token), (_, other) = [await server.add_user(f"p{n}@example.org") for n in range(2)]
+            for each in (token, other):  # the second push detaches the first account
+                await push_until_stored(client, each, fact("f"))
+            (hanging / user_id).touch()
+            first, again = [await client.get(PULL, headers=authorization(token)) for _ in range(2)]
+            for answer in (first, again):
+                assert (answer.status_code, answer.json()["code"]) == (503, "FENCED"), answer.text
+                assert "p0@example.org" in answer.json()["detail"]
+            for number in range(5):
+                assert await push(client, other, fact(f"g{number}")) == 200
+            ready = await client.get("/ready")
+            assert (ready.status_code, ready.json()["fenced"]) == (200, 1)
+            assert "could not be recovered" not in server.log.read_text(), (
+                "the stuck thread still uses the file"
+            )
+            assert (fence_folder(server.data) / user_id).exists()
+            (hanging / "release").touch()
+            await push_until_stored(client, token, fact("g"))
+            assert await pull_ids(client, token) == {"f", "g"}
+            assert (await client.get("/ready")).json()["fenced"] == 0
+            assert server.process.poll() is None and "server restarts" not in server.log.read_text()
+        finally:
+            await client.aclose()
+            server.kill()
+
+    asyncio.run(scenario())
+
+
+def assert_ended(server: ServerProcess, status: int) -> None:
+    """Assert that the process ended with this status and a sentence about the accounts file."""
+    assert server.process is not None and status == 70
+    assert ADVICE in server.log_tail() and str(server.data / "accounts.duckdb") in server.log_tail()
+    assert "Traceback" not in server.log_tail()
+
+
+def test_stuck_accounts_file_ends_the_process_which_starts_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        server, hanging = hanging_server(tmp_path)
+        client = await server.start(in_new_process=True)
+        assert server.process is not None
+        try:
+            _, token = await server.add_user("ada@example.org")
+            await push_until_stored(client, token, fact("f"))
+            (hanging / "accounts").touch()
+            with contextlib.suppress(httpx.TransportError):  # the process may end before its answer arrives
+                answer = await client.get("/ready")
+                assert answer.status_code == 503 and "failed" in answer.json()["store"]
+            assert_ended(server, await asyncio.to_thread(server.process.wait, 30))
+            await client.aclose()
+            client = await server.start(in_new_process=True)
+            assert await pull_ids(client, token) == {"f"}
+        finally:
+            await client.aclose()
+            server.kill()
+
+    asyncio.run(scenario())
+
+
+def test_start_that_hangs_at_the_accounts_file_ends(tmp_path: Path) -> None:
+    server, hanging = hanging_server(tmp_path, statement_write_s="0.5")
+    (hanging / "start").touch()
+    process = server.spawn(in_new_process=True)
+    try:
+        assert_ended(server, process.wait(30))
+    finally:
+        server.kill()

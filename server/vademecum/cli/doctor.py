@@ -54,12 +54,13 @@ def doctor(data: Path, as_json: bool) -> None:
     \b
     Example: vademecum doctor --json
     """
-    findings = list(_examine(settings_for_new_folder(data)))
+    findings = []
+    for finding in _examine(settings_for_new_folder(data)):
+        findings.append(finding)
+        if not as_json:  # at once, because a file that hangs ends the command
+            click.echo(f"{'ok ' if finding.ok else 'NO '} {finding.check}: {finding.detail}")
     if as_json:
         click.echo(msgspec.json.encode([f._asdict() for f in findings]).decode())
-    else:
-        for finding in findings:
-            click.echo(f"{'ok ' if finding.ok else 'NO '} {finding.check}: {finding.detail}")
     sys.exit(0 if all(f.ok for f in findings) else 1)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from property.rows import fact
-from server.in_process_server import House, house, refused, run
+from server.in_process_server import house, refused, run
 from server.listening_server import listen, listening
 from vademecum.model.records.paths import user_folder
 
@@ -31,17 +31,15 @@ def test_fenced_account_gets_explanation_and_other_accounts_work(tmp_path: Path)
             assert await bob.push("facts", fact("f1")) == []
             ready = (await bob.call("GET", "/ready")).json()
             assert ready["fenced"] == 1 and ada.id not in str(ready) and email not in str(ready)
-            [listed] = await accounts_with_problem(h)
-            assert listed == (email, detail)
+            refused(await bob.call("GET", "/v1/accounts"), 403, "FORBIDDEN")
+            await h.services.account_service.change_admin(h.services.accounts.accounts[bob.id], admin=True)
+            listed = (await bob.call("GET", "/v1/accounts")).json()
+            assert [(one["email"], one["problem"]) for one in listed if one["problem"]] == [(email, detail)]
+            metrics = (await bob.call("GET", "/metrics")).text
+            assert "\nvademecum_fenced_accounts 1.0\n" in metrics
+            assert ada.id not in metrics and email not in metrics
 
     run(scenario)
-
-
-async def accounts_with_problem(h: House) -> list[tuple[str, str]]:
-    profiles = [
-        await h.services.account_service.profile(account) for account in h.services.accounts.accounts.values()
-    ]
-    return [(one.email, one.problem) for one in profiles if one.problem]
 
 
 def test_fence_ends_open_streams_and_rejects_new_streams(tmp_path: Path) -> None:

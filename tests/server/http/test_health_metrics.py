@@ -317,7 +317,12 @@ def test_readiness_check_responds_in_time_while_storage_hangs(tmp_path, monkeypa
                         for _ in range(2):
                             answer = await anyone.get("/ready")
                             assert answer.status_code == 503
-                            assert answer.json()["store"] == answer.json()["index"] == "failed: TimeoutError"
+                            body = answer.json()
+                            assert (
+                                body["store"]
+                                == "failed: accounts.duckdb cannot be read or written (TimeoutError)"
+                            )
+                            assert body["index"] == "failed: the data folder cannot be written (TimeoutError)"
             finally:
                 may_end.set()
             assert (await anyone.get("/ready")).json()["store"] == "ok"

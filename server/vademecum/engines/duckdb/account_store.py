@@ -97,8 +97,10 @@ class DuckDBAccountStore(AccountStore):
             path.with_name(path.name + stale).unlink(missing_ok=True)
         known = migrate.load(migrations), migrate.load(record_migrations)
         try:
+            instance.shared_files = f"{path}; {CURE}"
             accounts = cls(instance, path, known[0], on_notice)
-            accounts._load(instance.cursor(), known[1])
+            with instance.sized_deadline(path):
+                accounts._load(instance.cursor(), known[1])
         except (duckdb.Error, msgspec.ValidationError) as error:
             if isinstance(error, duckdb.Error) and is_full(error):
                 raise not_now() from error

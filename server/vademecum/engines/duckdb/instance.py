@@ -105,6 +105,7 @@ class Instance:
         self.on_damage: Callable[[str, str], bool] = lambda owner, reason: True
         self.on_rebuilt: list[Callable[[], None]] = []
         self.end: Callable[[str], None] = end_process
+        self.shared_files = "the data folder"  # what statements without an account use, and how to repair it
         self._connection = connect(":memory:")
         self._attached: set[str] = set()  # aliases of the attached files
         self._threads = ThreadPool(
@@ -154,14 +155,20 @@ class Instance:
 
     def _stuck(self, owner: str) -> None:
         """Fence the user of a thread that does not return. End the process if there are too many such threads."""
+        if not owner:  # a statement outside the pool: the server cannot start or stop
+            self.end(self._shared_reason())
+            return
         stuck = self._threads.stuck()  # report all of them, because the process may end
         reported = [
             self.on_damage(one, "a statement did not end within its deadline") for one in {owner, *stuck}
         ]
         if not all(reported):
-            self.end("a statement that all accounts need does not end")
+            self.end(self._shared_reason())
         elif len(stuck) >= STUCK_MAX:
             self.end(f"{len(stuck)} statements do not end")
+
+    def _shared_reason(self) -> str:
+        return f"a statement that all accounts need does not end. Check the disk of {self.shared_files}"
 
     def stuck_count(self) -> int:
         return len(self._threads.stuck())

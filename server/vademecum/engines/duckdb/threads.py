@@ -62,7 +62,8 @@ class ThreadPool:
     """A pool of threads.
 
     `cursor` creates the cursor of a thread. `on_stuck` is called in the event loop, with the owner of the call, when a
-    thread counts as stuck.
+    thread counts as stuck. If the thread does not belong to the pool, as at the start, the event loop may be what it
+    blocks: then `on_stuck` is called in the watchdog's thread, with an empty owner.
     """
 
     def __init__(self, count: int, cursor: Callable[[], Cursor], on_stuck: Callable[[str], None]) -> None:
@@ -199,9 +200,18 @@ class ThreadPool:
         while not self._closing.is_set() or self._has_running():
             now = time.monotonic()
             with self._changed:
-                running = [one for one in self._workers if one.call is not None and not one.is_abandoned]
+                running = [
+                    one
+                    for one in self._workers
+                    if (one.call is not None or one.thread is None) and not one.is_abandoned
+                ]
             for worker in running:
-                if worker.cursor is not None and worker.cursor.check(now):
+                if worker.cursor is None or not worker.cursor.check(now):
+                    continue
+                if worker.thread is None:
+                    worker.is_abandoned = True
+                    self._on_stuck("")
+                else:
                     self._abandon(worker)
             if not self._closing.wait(CHECK_S):
                 continue
@@ -220,8 +230,7 @@ class ThreadPool:
             worker.is_abandoned = True
             failed = [call, *self._lanes[call.owner].calls]
             self._lanes[call.owner].calls.clear()
-            if worker.thread is not None:
-                self._start()
+            self._start()
         with suppress(RuntimeError):  # the loop may already be closed
             call.loop.call_soon_threadsafe(self._on_stuck, call.owner)
         for one in failed:

@@ -271,6 +271,7 @@ class DuckDBUserStores(UserStores):
                 entry is not None
                 and not entry.lock.locked()
                 and (entry.store is None or entry.store.pins == 0)
+                and not self.files.instance.is_stuck(user_id)  # it stays attached until its thread returns
             ):
                 async with entry.lock:
                     await self._detach(entry)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from vademecum.engines.duckdb import cursor as cursors
+from vademecum.engines.duckdb import instance as instances
 from vademecum.engines.duckdb.cursor import Cursor, Deadlines
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.errors import Busy
+from vademecum.settings import Settings
 
 NUMBERS = itertools.count()
 ENDLESS = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000000) b"
@@ -113,6 +119,37 @@ def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -
     assert raw.interrupts == interrupted
 
 
+def test_default_deadlines_grow_with_the_file() -> None:
+    settings = Settings()
+    deadlines = Deadlines(settings.statement_read_s, settings.statement_write_s)
+    assert (deadlines.read_s, deadlines.by_size(0), deadlines.by_size(60 * 2**20)) == (10, 30, 90)
+
+
+def test_sized_deadline_counts_file_and_log_and_ends_with_its_block(tmp_path: Path) -> None:
+    """1 MB of file and log allow one second more. DuckDB runs an endless statement until it is interrupted."""
+    path = tmp_path / "records.duckdb"
+    for name in (path, tmp_path / "records.duckdb.wal"):
+        with name.open("wb") as file:
+            file.truncate(2**19)
+
+    async def scenario() -> None:
+        async with opened(1, read_s=0.1, write_s=0.1) as instance:
+
+            def sized(cursor: Cursor) -> list[object]:
+                with instance.sized_deadline(path):
+                    return endless(cursor)
+
+            waited = []
+            for work in (sized, endless):
+                began = time.monotonic()
+                with pytest.raises(Busy):
+                    await instance.run(work, "ada")
+                waited.append(time.monotonic() - began)
+            assert waited[0] >= 1.1 and waited[1] < waited[0]
+
+    asyncio.run(scenario())
+
+
 def test_calls_for_one_account_use_one_thread() -> None:
     async def scenario() -> None:
         gate = threading.Event()
@@ -185,3 +222,37 @@ def test_rebuild_waits_until_memory_is_released(monkeypatch: pytest.MonkeyPatch)
             assert not done and events == ["shrunk", "reconnected"]
 
     asyncio.run(scenario())
+
+
+class Ended(BaseException):
+    """Stands for the end of the process."""
+
+
+def end_of_test(reason: str) -> None:
+    raise Ended(reason)
+
+
+def test_rebuild_ends_the_process_if_a_statement_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instances, "REBUILD_S", 0.2)
+
+    async def scenario() -> None:
+        gate = threading.Event()
+        async with opened(2) as instance:
+            instance.end = end_of_test
+            monkeypatch.setattr(instance, "_is_invalid", lambda: True)
+            running = asyncio.create_task(instance.run(deaf(gate), "ada"))
+            try:
+                await asyncio.sleep(0)
+                with pytest.raises(Ended, match="a statement does not end"):
+                    await instance._rebuild()
+            finally:
+                gate.set()
+            await running
+
+    asyncio.run(scenario())
+
+
+def test_process_ends_with_status_70_and_the_reason() -> None:
+    command = "from vademecum.engines.duckdb.instance import end_process; end_process('the reason')"
+    ended = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+    assert ended.returncode == 70 and "the reason" in ended.stdout + ended.stderr

@@ -26,7 +26,7 @@ class Health(msgspec.Struct):
 class Readiness(msgspec.Struct):
     """The result of the readiness checks. `model` is the embedding model in use; null if the server searches by words only.
     `fenced` is the number of accounts that the server rejects because their records are damaged; the server is ready for
-    all other accounts."""
+    all other accounts. Administrators see which ones in `GET /v1/accounts`."""
 
     ready: bool
     store: str
@@ -61,8 +61,8 @@ async def ready_route(request: Req) -> Response[Readiness]:
     """Report whether the server is ready, with status 503 if it is not. The checks read from the database and write to the
     disk."""
     services = request.services
-    store = await _run_check(_check_store(services))
-    index = await _run_check(asyncio.to_thread(_write_probe, services))
+    store = await _run_check(_check_store(services), "accounts.duckdb cannot be read or written")
+    index = await _run_check(asyncio.to_thread(_write_probe, services), "the data folder cannot be written")
     ready = store == index == "ok" and services.inference.is_opened()
     embedder = services.inference.opened()
     model = embedder.manifest.id if embedder is not None else None
@@ -76,14 +76,14 @@ async def _check_store(services: Services) -> None:
         raise Busy(f"cannot write the changes of {count} accounts to their files; they are safe in the logs")
 
 
-async def _run_check(check: Any) -> str:
+async def _run_check(check: Any, failure: str) -> str:
     try:
         async with asyncio.timeout(READY_TIMEOUT_S):
             await check
     except Busy as error:
         return f"failed: {error.message}"
     except Exception as error:
-        return f"failed: {type(error).__name__}"
+        return f"failed: {failure} ({type(error).__name__})"
     return "ok"
 
 
@@ -116,6 +116,7 @@ async def metrics_route(request: Req) -> bytes:
     registry = CollectorRegistry()
     values = {
         "vademecum_accounts": (len(services.accounts.accounts), "accounts"),
+        "vademecum_fenced_accounts": (len(services.users.fenced()), "accounts whose records are damaged"),
         "vademecum_attached_files": (services.users.count_attached(), "users' files open now"),
         "vademecum_streams": (services.hub.count(), "open streams"),
         "vademecum_answers": (services.answers.count(), "answers under way"),
