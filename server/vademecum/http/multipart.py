@@ -7,7 +7,7 @@ Punycode, which Python decodes in quadratic time while the event loop is blocked
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 from litestar import Request
 from litestar.datastructures import UploadFile
@@ -15,18 +15,23 @@ from litestar.utils.scope.state import ScopeState
 from multipart import MultipartSegment, ParserError, ParserLimitReached, PushMultipartParser
 
 from vademecum.errors import BadRequest
-from vademecum.http.parameters import reject_compressed
+from vademecum.http.parameters import Req, reject_compressed
 from vademecum.http.upload_names import decode_filename
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.documents.upload import check_file_size
 
 PARTS_MAX = 100
 FIELD_MAX = 10_000  # maximum bytes of a part that is not a file
 
 
 async def read_form(request: Request[Any, Any, Any]) -> None:
-    """Parse the form of the request before Litestar does (a `before_request` hook). Raises BadRequest."""
+    """Parse the form of the request before Litestar does (a `before_request` hook). Raises BadRequest, TooLarge.
+
+    A file larger than 1 MB goes to a temporary file without a name, which the system removes when it is closed.
+    """
     await reject_compressed(request)
     boundary = request.content_type[1].get("boundary", "")
-    form = _Form()
+    form = _Form(cast(Req, request).limits)
     try:
         await _read(request, boundary, form)
     except BaseException:
@@ -57,7 +62,9 @@ async def _read(request: Request[Any, Any, Any], boundary: str, form: _Form) -> 
 class _Form:
     """Build the form's fields from the parser's events: the header of a part, pieces of its content, None at its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._size = 0  # bytes of the current part's file
         self._fields: defaultdict[str, list[UploadFile | str]] = defaultdict(list)
         self._files: list[UploadFile] = []
         self._name = ""
@@ -68,9 +75,12 @@ class _Form:
             self._name = event.name or ""
             filename = decode_filename(event)
             self._content = self._open_file(event, filename) if filename else bytearray()
+            self._size = 0
         elif event is None:
             self._fields[self._name].append(await self._finish_part())
         elif isinstance(self._content, UploadFile):
+            self._size += len(event)
+            check_file_size(self._content.filename, self._size, self._limits)
             await self._content.write(bytes(event))
         else:
             self._content += event

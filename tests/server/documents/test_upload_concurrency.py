@@ -63,16 +63,17 @@ def test_concurrent_uploads_of_all_users_are_limited(tmp_path):
     run(scenario)
 
 
-def test_rejected_upload_is_not_read_into_memory(tmp_path):
-    async def never():
-        raise AssertionError("it was read")
+def test_upload_over_the_limit_is_not_read(tmp_path):
+    class Unreadable:
+        def __getattr__(self, name):
+            raise AssertionError("it was read")
 
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
             h.services.uploads.limit = UploadLimit(per_user=0)
             with pytest.raises(Busy):
-                await h.services.uploads.upload(ada.id, UploadedFile("a.txt", never), Limits())
+                await h.services.uploads.upload(ada.id, UploadedFile("a.txt", Unreadable()), Limits())
 
     run(scenario)
 

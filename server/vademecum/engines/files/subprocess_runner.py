@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from vademecum.engines.files.result import Limits, Parsed, Unreadable
-from vademecum.engines.files.worker import Outcome, Task
+from vademecum.engines.files.worker import Order, Outcome
 from vademecum.fair_queue import FairSlots, current_user
 
 _PACKAGE = str(Path(__file__).parents[3])
@@ -31,15 +31,16 @@ GRACE_S = 1.0
 _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 
 
-async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Parsed:
-    """Return the text of a file. Raises only Unreadable.
+async def parse(file: int, filename: str, limits: Limits | None = None) -> Parsed:
+    """Return the text of an open file, given by its descriptor. Raises only Unreadable.
 
+    The process reads the file itself, so that the server's memory holds no copy of it.
     Users share the slots fairly. At most `PER_USER` files of a user are parsed at a time.
     """
     limits = limits or Limits()
     async with _fair_slots().hold(current_user.get()):
-        task = msgspec.msgpack.encode(Task(filename, limits, data))
-        code, output = await _run(task, limits.seconds + GRACE_S)
+        order = Order(filename, limits, file)
+        code, output = await _run(order, limits.seconds + GRACE_S)
     return interpret_exit(code, output)
 
 
@@ -66,8 +67,9 @@ def _fair_slots() -> FairSlots:
     return slots
 
 
-async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
-    process = _start()
+async def _run(order: Order, seconds: float) -> tuple[int, bytes]:
+    process = _start(order.file)
+    task = msgspec.msgpack.encode(order)
     communication = asyncio.get_running_loop().run_in_executor(_threads, _communicate, process, task, seconds)
     try:
         output = await asyncio.shield(communication)
@@ -80,7 +82,7 @@ async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
     return process.returncode, output
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(file: int) -> subprocess.Popen[bytes]:
     """Start the worker with `subprocess`, which uses vfork, instead of the event loop.
 
     uvloop uses fork, which runs the at-fork handlers of libraries such as LanceDB and may hang. vfork shares memory
@@ -96,6 +98,7 @@ def _start() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        pass_fds=[file],
         env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
         cwd="/",
     )

@@ -1,6 +1,6 @@
-"""Read a file from standard input, parse it within resource limits, and write the result to standard output.
+"""Read an open file, parse it within resource limits, and write the result to standard output.
 
-Only `subprocess_runner` starts this process. The parent receives a result or an error code, or notices a dead
+Only `subprocess_runner` starts this process, and sends an `Order` to its standard input. The parent receives a result or an error code, or notices a dead
 process.
 """
 
@@ -62,6 +62,14 @@ class Task(msgspec.Struct):
     filename: str
     limits: Limits
     data: bytes
+
+
+class Order(msgspec.Struct):
+    """What to parse. `file`: the file descriptor of the open file, which the process inherits."""
+
+    filename: str
+    limits: Limits
+    file: int
 
 
 class Outcome(msgspec.Struct):
@@ -155,7 +163,10 @@ def main() -> None:
     # contains.
     sys.modules["numpy"] = None  # type: ignore[assignment]
     prefer_oom_kill()
-    task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)
+    order = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Order)
+    with os.fdopen(order.file, "rb") as file:
+        file.seek(0)
+        task = Task(order.filename, order.limits, file.read())
     set_resource_limits(task.limits)
     sys.stdout.buffer.write(run_task(task))
     sys.stdout.buffer.flush()

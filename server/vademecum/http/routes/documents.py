@@ -81,7 +81,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm]) -> Respons
         # Litestar does not validate the types of multipart fields.
         raise BadRequest("`file` must be a file, and `sessionId` and `id` must be ids. Nothing was stored.")
     name = data.file.filename or "document"
-    file = UploadedFile(name, data.file.read, data.session_id or None, data.id or None)
+    file = UploadedFile(name, data.file.file, data.session_id or None, data.id or None)
     uploaded = await request.services.uploads.upload(request.user.id, file, request.limits)
     return json_response(msgspec.json.encode(uploaded), 201)
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Sequence
 from pathlib import PurePath
+from tempfile import SpooledTemporaryFile
 
 import msgspec
 
@@ -41,14 +43,14 @@ class Uploaded(msgspec.Struct):
 
 
 class UploadedFile(msgspec.Struct, frozen=True):
-    """A file to upload. `read`: loads the file into memory. It is called when the server has capacity for the file.
+    """A file to upload. `content`: the open file, which is on disk and is never read into memory as a whole.
 
     `document_id`: an id chosen by the client, so that repeating an upload after a lost response creates no second
     document.
     """
 
     name: str
-    read: Callable[[], Awaitable[bytes]]
+    content: SpooledTemporaryFile[bytes]
     session_id: str | None = None
     document_id: str | None = None
 
@@ -72,14 +74,11 @@ class UploadService:
         if file.document_id is not None:
             _check_id(file.document_id)
         with self.limit.hold(user_id, file.shown):
-            return await self._upload(user_id, file, await file.read(), limits)
+            return await self._upload(user_id, file, limits)
 
-    async def _upload(self, user_id: str, file: UploadedFile, data: bytes, limits: Limits) -> Uploaded:
-        if len(data) > limits.file_bytes:
-            raise TooLarge(
-                f"{file.shown} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
-            )
-        content_hash = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
+    async def _upload(self, user_id: str, file: UploadedFile, limits: Limits) -> Uploaded:
+        content_hash, size = await asyncio.to_thread(_hash, file.content)
+        check_file_size(file.name, size, limits)
         async with self._users.open(user_id) as store:
             same_content, forgotten_at = await store.write(
                 lambda tx: (
@@ -92,11 +91,11 @@ class UploadService:
             return Uploaded(same_content.row, existing=True)
         if same_content is None and document_count >= limits.documents:
             raise _full(file, limits)  # without parsing the file; the transaction below checks this again
-        parsed, chunks = await _read(file, data)
+        parsed, chunks = await _read(file)
         document = {
             **_unread(user_id, file),
             "mimeType": parsed.mime_type,
-            "size": len(data),
+            "size": size,
             "contentHash": content_hash,
             "chunkCount": len(chunks),
             **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
@@ -115,9 +114,23 @@ class UploadService:
             return await store.write(store_document)
 
 
-async def _read(file: UploadedFile, data: bytes) -> tuple[Parsed, list[Chunk]]:
+def _hash(file: SpooledTemporaryFile[bytes]) -> tuple[str, int]:
+    """Return the SHA-256 hash and the size of a file."""
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest(), file.seek(0, os.SEEK_END)
+
+
+def check_file_size(name: str, size: int, limits: Limits) -> None:
+    """Raise TooLarge if a file of `size` bytes is larger than the account allows."""
+    if size > limits.file_bytes:
+        raise TooLarge(
+            f"{short_name(sanitize_filename(name))} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
+        )
+
+
+async def _read(file: UploadedFile) -> tuple[Parsed, list[Chunk]]:
     try:
-        parsed = await parse(data, file.name)
+        parsed = await parse(file.content.fileno(), file.name)
         chunks = await asyncio.to_thread(chunk, parsed.parts)
         if not chunks:
             raise Unreadable("EMPTY")

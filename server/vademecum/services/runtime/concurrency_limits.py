@@ -1,6 +1,6 @@
 """Limit concurrent uploads, questions and threads, in total and per user.
 
-The file of an upload stays in memory until it is stored. A question uses a connection to the language model until it is
+The text of an uploaded file stays in memory until it is stored. A question uses a connection to the language model until it is
 answered.
 """
 
@@ -55,7 +55,7 @@ class _ConcurrencyLimit:
 
 @dataclass
 class UploadLimit(_ConcurrencyLimit):
-    """Limits how many uploaded files are in memory at the same time."""
+    """Limits how many uploaded files are parsed or wait for it at the same time."""
 
     per_user: int = 4
     total: int = 16

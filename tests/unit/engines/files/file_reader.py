@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -16,9 +17,9 @@ import pytest
 
 import vademecum
 from unit.engines.files import forked_worker
+from vademecum.engines.files import subprocess_runner
 from vademecum.engines.files.result import MESSAGES, Limits, Unreadable
-from vademecum.engines.files.subprocess_runner import parse
-from vademecum.engines.files.worker import Outcome, Task
+from vademecum.engines.files.worker import Order, Outcome
 
 # Technical details, which a message for users must not contain.
 _INNARDS = re.compile(r"Error|Exception|Traceback|errno|0x[0-9a-f]+|[/\\]\w+|\w\.\w|<|_|None|\bNULL\b", re.I)
@@ -26,6 +27,14 @@ _INNARDS = re.compile(r"Error|Exception|Traceback|errno|0x[0-9a-f]+|[/\\]\w+|\w\
 
 def read(data, filename="file.txt", **limits):
     return forked_worker.parsed(data, filename, Limits(**limits))
+
+
+async def parse(data, filename, limits=None):
+    """Parse in a new process, from an open file as the server does."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        return await subprocess_runner.parse(file.fileno(), filename, limits)
 
 
 def read_in_new_process(data, filename="file.txt", **limits):
@@ -97,17 +106,20 @@ def readers():
 
 def run_alone(data, folder, filename="file.txt", **limits):
     """Run the worker without a time limit, with temporary files in `folder`. Return its exit code and outcome."""
-    task = msgspec.msgpack.encode(Task(filename, Limits(**limits), data))
     home = str(Path(vademecum.__file__).parents[1])
     program = (
         f"import sys; sys.path.insert(0, {home!r}); from vademecum.engines.files.worker import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", program],
-        input=task,
-        capture_output=True,
-        env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)},
-        cwd=folder,
-        check=False,
-    )
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", program],
+            input=msgspec.msgpack.encode(Order(filename, Limits(**limits), file.fileno())),
+            capture_output=True,
+            env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)},
+            cwd=folder,
+            check=False,
+            pass_fds=[file.fileno()],
+        )
     return done.returncode, msgspec.msgpack.decode(done.stdout, type=Outcome) if done.stdout else None

@@ -16,10 +16,11 @@ import msgspec
 import vademecum
 from vademecum.engines.files.result import Limits, Parsed, Unreadable
 from vademecum.engines.files.subprocess_runner import GRACE_S, interpret_exit
-from vademecum.engines.files.worker import Task
+from vademecum.engines.files.worker import Order
 
 HOME = str(Path(vademecum.__file__).parents[1])
-HEAD = struct.Struct("<dQ")  # time limit in seconds, length of the task that follows
+HEAD = struct.Struct("<dQQ")  # time limit in seconds, lengths of the order and the file that follow
+FILE = 3  # file descriptor of the file in the fork
 END = struct.Struct("<qQ")  # exit code (LATE after a timeout), length of the output that follows
 LATE = 1000
 PROGRAM = f"""
@@ -33,9 +34,16 @@ from vademecum.engines.files.formats.ooxml import docx, pptx, xlsx
 import charset_normalizer, striprtf.striprtf
 HEAD, END = struct.Struct({HEAD.format!r}), struct.Struct({END.format!r})
 
-def reader(task, tell):
-    os.dup2(task, 0), os.dup2(tell, 1)
-    os.closerange(3, 64)
+def stored(length):
+    found = os.memfd_create("input")
+    with open(found, "wb", closefd=False) as file:
+        file.write(sys.stdin.buffer.read(length))
+    os.lseek(found, 0, os.SEEK_SET)
+    return found
+
+def reader(order, file, tell):
+    os.dup2(order, 0), os.dup2(tell, 1), os.dup2(file, {FILE})
+    os.closerange({FILE} + 1, 64)
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
     try:
         worker.main()
@@ -52,16 +60,13 @@ def heard(told, until):
     return None
 
 while len(head := sys.stdin.buffer.read(HEAD.size)) == HEAD.size:
-    seconds, length = HEAD.unpack(head)
-    task = os.memfd_create("task")
-    with open(task, "wb", closefd=False) as file:
-        file.write(sys.stdin.buffer.read(length))
-    os.lseek(task, 0, os.SEEK_SET)
+    seconds, *lengths = HEAD.unpack(head)
+    order, file = map(stored, lengths)
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        reader(task, tell)
-    os.close(task), os.close(tell)
+        reader(order, file, tell)
+    os.close(order), os.close(file), os.close(tell)
     said = heard(told, time.monotonic() + seconds)
     if said is None:
         os.kill(child, signal.SIGKILL)
@@ -89,9 +94,10 @@ def parsed(data: bytes, filename: str, limits: Limits) -> Parsed:
     """Parse like `subprocess_runner.parse`. Raises Unreadable."""
     process = reader()
     assert process.stdin and process.stdout
-    task = msgspec.msgpack.encode(Task(filename, limits, data))
-    process.stdin.write(HEAD.pack(limits.seconds + GRACE_S, len(task)))
-    process.stdin.write(task)
+    order = msgspec.msgpack.encode(Order(filename, limits, FILE))
+    process.stdin.write(HEAD.pack(limits.seconds + GRACE_S, len(order), len(data)))
+    process.stdin.write(order)
+    process.stdin.write(data)
     process.stdin.flush()
     ended, length = END.unpack(process.stdout.read(END.size))
     said = process.stdout.read(length)

@@ -12,10 +12,18 @@ import pytest
 
 import vademecum
 from unit.engines.files import hostile_files
-from unit.engines.files.file_reader import children, code_of, read_in_new_process, readers, refused, run_alone
+from unit.engines.files.file_reader import (
+    children,
+    code_of,
+    parse,
+    read_in_new_process,
+    readers,
+    refused,
+    run_alone,
+)
 from unit.engines.files.sample_files import pdf, slides, word, workbook
 from vademecum.engines.files.result import Limits, Unreadable
-from vademecum.engines.files.subprocess_runner import SLOTS, parse
+from vademecum.engines.files.subprocess_runner import SLOTS
 
 pytestmark = pytest.mark.usefixtures("unharmed_anew")
 MB = 2**20
@@ -252,12 +260,15 @@ def test_file_name_is_not_used_as_path(tmp_path):
 def test_worker_is_not_a_fork_of_the_server():
     # At-fork hooks of libraries, such as LanceDB's, may hang, so the worker must not be a fork.
     program = """
-import os, sys
+import os, sys, tempfile
 sys.path[:0] = sys.argv[1:]
 import uvloop
 os.register_at_fork(before=lambda: print("forked"))
 from vademecum.engines.files.subprocess_runner import parse
-print(uvloop.run(parse(b"The lease ends.", "a.txt")).parts[0].text)
+file = tempfile.TemporaryFile()
+file.write(b"The lease ends.")
+file.flush()
+print(uvloop.run(parse(file.fileno(), "a.txt")).parts[0].text)
 """
     home = str(Path(vademecum.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", program, home], capture_output=True, text=True, check=False)
