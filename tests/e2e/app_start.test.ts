@@ -1,5 +1,6 @@
-/** Questions in the first seconds, before the state of the server is known. */
+/** The first seconds, before the state of the server is known, and a server that never responds. */
 
+import { FaultProxy } from "../sync/faultProxy.ts";
 import { Device, harness, composerOf } from "./app.ts";
 import { withAssistant } from "./scripted_assistant.ts";
 
@@ -53,4 +54,38 @@ test("syncNow after the account was closed does not fail", async () => {
     await vademecum.syncNow(); // as if a button was pressed just before the account closed
   });
   await second.close();
+});
+
+test("the app opens while the server is silent", async () => {
+  const page = await device.page.context().newPage();
+  await page.context().route("**/v1/me", () => {}); // accepted but never answered
+  await page.goto(harness.url);
+  await composerOf(page).waitFor();
+});
+
+test("the first question does not wait for pending requests", async () => {
+  const proxy = await FaultProxy.open(harness);
+  proxy.stall = (path) => path.endsWith(".wasm"); // the runtime of the model does not arrive either
+  const first = await Device.of(await harness.user(), { origin: proxy.url }); // nothing is cached yet
+  await first.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
+  await first.embedded(1);
+  await first.modelReady();
+  // Each pending request takes one of the browser's six connections.
+  proxy.stall = (path) => path.startsWith("/v1/") || path.endsWith(".wasm");
+  await first.page.reload();
+  await first.page.locator('[data-status="starting"]').waitFor();
+  await first.ask("How much is the rent?");
+  await first.page.getByText("Quoted from your documents").waitFor({ timeout: 20_000 }); // the idle timeout is 30 s
+  await first.stop();
+  proxy.close();
+});
+
+test("a file added on a signed-out device becomes a document", async () => {
+  await device.page.context().unrouteAll();
+  await device.reopen();
+  await device.untilSyncIs("live");
+  await device.page.context().clearCookies();
+  await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
+  await device.until(async () => (await device.state()).uploads.some(({ stage }) => stage !== "waiting"));
+  await device.until(async () => (await device.rows("documents")).length === 1);
 });
