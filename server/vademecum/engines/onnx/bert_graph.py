@@ -9,6 +9,8 @@ weights give equal bytes on every machine.
 Matrices are stored as float16 (float16_weights.py). Measured with all-MiniLM on 320 texts, the file shrinks from 90.3
 to 45.2 MB (41.8 MB gzipped), the lowest cosine is 0.999999, the top ten results are the same, and loading is not
 slower. An int8 word embedding table gives 33.6 MB but a lowest cosine of 0.9994; int8 blocks give 24.2 MB and 0.9991.
+Only a large word table is stored as int8, with one scale per word: for multilingual-e5-small 140 instead of 235 MB, with
+a lowest cosine of 0.99998 (140 texts in 17 languages).
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.float16_weights import store_as_float16
+from vademecum.engines.onnx.float16_weights import store_as_float16, store_words_as_int8
 
 OPSET = 17
 IR_VERSION = 8
+LARGE_VOCABULARY = 100_000  # from this number of words, the word table is stored as int8
 Array = NDArray[np.float32]
 
 
@@ -77,11 +80,12 @@ def read_weights(path: Path) -> dict[str, Array]:
 
 
 def build_graph(config: BertConfig, weights: dict[str, Array]) -> bytes:
-    """Return the bytes of the ONNX file, with matrices stored as float16. Raises ModelError."""
-    model: bytes = store_as_float16(build_float32_graph(config, weights)).SerializeToString(
-        deterministic=True
-    )
-    return model
+    """Return the bytes of the ONNX file. Matrices are float16, a large word table is int8. Raises ModelError."""
+    model = build_float32_graph(config, weights)
+    if config.vocab_size >= LARGE_VOCABULARY:
+        store_words_as_int8(model)
+    graph: bytes = store_as_float16(model).SerializeToString(deterministic=True)
+    return graph
 
 
 def build_float32_graph(config: BertConfig, weights: dict[str, Array]) -> ModelProto:

@@ -3,6 +3,8 @@
 A Cast node converts each matrix to float32. The node's only input is constant, so onnxruntime folds it when it loads the
 file. Word embeddings are converted after the lookup, so that only the rows of a text are converted and the table
 needs half the memory. Norms and biases stay float32, because they are small.
+
+The word table of a multilingual model is most of the file, so it is stored as int8 with one scale per word.
 """
 
 from __future__ import annotations
@@ -11,6 +13,10 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, load_model_from_string, numpy_helper
 
 from vademecum.engines.onnx.errors import ModelError
+
+MIN_ROW_COSINE = (
+    0.999  # of a word's int8 vector and its float32 vector; if one word is worse, the table stays float16
+)
 
 
 def convert_to_float16(graph: bytes) -> bytes:
@@ -32,6 +38,42 @@ def store_as_float16(model: ModelProto) -> ModelProto:
     model.graph.initializer.extend(tensors)
     model.graph.node.extend(nodes)
     return model
+
+
+def store_words_as_int8(model: ModelProto) -> bool:
+    """Convert the table of word embeddings in place. Return False, changing nothing, if int8 is too coarse for it.
+
+    The scales are a matrix too, which `store_as_float16` converts.
+    """
+    [look_up] = [node for node in model.graph.node if node.op_type == "Gather"]
+    [table] = [tensor for tensor in model.graph.initializer if tensor.name == look_up.input[0]]
+    words = numpy_helper.to_array(table)
+    scales = (np.abs(words).max(axis=1, keepdims=True) / 127).astype(np.float16).astype(np.float32)
+    rounded = np.rint(words / np.where(scales == 0, 1, scales)).clip(-127, 127)
+    products = np.einsum("ij,ij->i", words, rounded)
+    lengths = np.linalg.norm(words, axis=1) * np.linalg.norm(rounded, axis=1)
+    if (products < MIN_ROW_COSINE * lengths).any():
+        return False
+    name, (out,) = table.name, look_up.output
+    scale_table = numpy_helper.from_array(scales.astype("<f4"), f"{name}.scales")
+    table.CopyFrom(
+        helper.make_tensor(
+            f"{name}.int8", TensorProto.INT8, words.shape, rounded.astype(np.int8).tobytes(), raw=True
+        )
+    )
+    model.graph.initializer.append(scale_table)
+    nodes = list(model.graph.node)
+    at = nodes.index(look_up)
+    ids = look_up.input[1]
+    nodes[at : at + 1] = [
+        helper.make_node("Gather", [table.name, ids], [f"{out}.int8"], name=f"{out}.int8/Gather", axis=0),
+        _widen(f"{out}.int8", f"{out}.number"),
+        helper.make_node("Gather", [scale_table.name, ids], [f"{out}.scale"], name=look_up.name, axis=0),
+        helper.make_node("Mul", [f"{out}.number", f"{out}.scale"], [out], name=f"{out}/Mul"),
+    ]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return True
 
 
 def _is_matrix(tensor: TensorProto) -> bool:

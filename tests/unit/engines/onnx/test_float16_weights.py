@@ -13,6 +13,8 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from tokenizers import Tokenizer
 
+from unit.engines.onnx import numpy_bert
+from vademecum.engines.onnx import bert_graph
 from vademecum.engines.onnx.bert_graph import (
     BertConfig,
     build_float32_graph,
@@ -81,6 +83,26 @@ def test_weight_too_large_for_float16_is_refused(
     large[0, 0] = 70_000
     with pytest.raises(ModelError, match=r"encoder\.layer\.0\.output\.dense\.weight .*float16 cannot hold"):
         build_graph(shape, weights | {name: large})
+
+
+@pytest.mark.parametrize("largest", [0.4, 100], ids=["even numbers", "one large number"])
+def test_large_word_table_is_int8_unless_a_word_is_too_uneven(
+    largest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bert_graph, "LARGE_VOCABULARY", 120)
+    shape = BertConfig("bert", 256, 2, 4, 64, vocab_size=120, max_position_embeddings=64)
+    weights = numpy_bert.random_weights(shape)
+    weights["embeddings.word_embeddings.weight"][7] = [largest] + [
+        0.39
+    ] * 255  # 0.39 / (100 / 127) rounds to 0
+    graph = build_graph(shape, weights)
+    kinds = {t.name: t.data_type for t in onnx.load_from_string(graph).graph.initializer}
+    assert ("embeddings.words.int8" in kinds, "embeddings.words.half" in kinds) == (
+        (True, False) if largest < 1 else (False, True)
+    )
+    ids = [7, 3, 119, 0]
+    vector = ort.InferenceSession(graph).run(None, {"input_ids": [ids], "attention_mask": [[1] * 4]})[0][0]
+    assert vector @ numpy_bert.forward(shape, weights, ids) >= 0.9999
 
 
 def texts() -> list[str]:
