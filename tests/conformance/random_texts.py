@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vademecum.model.documents.chunking import chunk, document_text, utf16_length
-from vademecum.model.text.normalization import normalize, prepare_for_tokenizer
+from vademecum.model.text.normalization import normalize, prepare_for_tokenizer, prepare_for_unigram
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "unit" / "model" / folder) for folder in ("documents", "text")]
@@ -62,7 +62,13 @@ def cases(texts: list[str]) -> dict[str, list[dict[str, Any]]]:
     for number, text in enumerate(texts):
         name, plain = f"random {number}", normalize(text)
         normalized.append(
-            {"name": name, "text": text, "normalized": plain, "forTokenizer": prepare_for_tokenizer(plain)}
+            {
+                "name": name,
+                "text": text,
+                "normalized": plain,
+                "forTokenizer": prepare_for_tokenizer(plain),
+                "forUnigram": prepare_for_unigram(plain),
+            }
         )
         parts = [Part(text * 3), Part(text, 1, "A")]
         chunked.append(

@@ -4,7 +4,7 @@
  */
 
 import { chunk, documentText, join } from "../../web/src/core/documents/chunking.ts";
-import { prepareForTokenizer, normalize } from "../../web/src/core/text/normalization.ts";
+import { normalize, prepareForTokenizer, prepareForUnigram } from "../../web/src/core/text/normalization.ts";
 import {
   PassageIndex,
   type PassageLocation,
@@ -23,6 +23,7 @@ export interface NormalizationCase {
   text: Spelling;
   normalized: Spelling;
   forTokenizer: Spelling;
+  forUnigram: Spelling;
 }
 
 export interface ChunkingCase {
@@ -80,6 +81,7 @@ export function runNormalization(cases: readonly NormalizationCase[]): string[] 
       ...difference(one.name, text, spelled(one.normalized)),
       ...difference(`${one.name}, again`, normalize(text), text),
       ...difference(`${one.name}, for the tokenizer`, prepareForTokenizer(text), spelled(one.forTokenizer)),
+      ...difference(`${one.name}, for Unigram`, prepareForUnigram(text), spelled(one.forUnigram)),
     ];
   });
 }

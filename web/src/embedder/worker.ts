@@ -42,7 +42,7 @@ function openModel(): Model {
 async function open(options: OpenOptions): Promise<Model> {
   const { manifest, threads } = options;
   const [graph, tokenizer] = await loadFiles(options);
-  const json = JSON.parse(new TextDecoder().decode(tokenizer)) as object;
+  const json = JSON.parse(new TextDecoder().decode(tokenizer)) as { model: { type: string } };
   return { manifest, tokens: new Tokens(json, manifest.maxTokens), session: await start(graph!, threads) };
 }
 

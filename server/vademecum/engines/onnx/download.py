@@ -105,7 +105,7 @@ def install(
 
     target = models_dir / known.id
     graph = build_graph(config, weights)
-    tokenizer = remove_padding_and_truncation(tokenizer)
+    tokenizer = make_portable(tokenizer)
     with (
         disk_errors(f"{known.id} could not be written to {models_dir}"),
         staging_folder(models_dir, known.id) as folder,
@@ -280,12 +280,28 @@ class _Download:
             self.progress(min(self.before + done, self.total), self.total)
 
 
-def remove_padding_and_truncation(text: bytes) -> bytes:
-    """Return the tokenizer's JSON without padding and truncation, because not every runtime can disable these settings."""
+# What remains of the rules of a Unigram tokenizer after `prepare_for_unigram`: words, each with the mark of a blank.
+_WORDS_WITH_MARK = {
+    "type": "Sequence",
+    "pretokenizers": [
+        {"type": "WhitespaceSplit"},
+        {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True},
+    ],
+}
+
+
+def make_portable(text: bytes) -> bytes:
+    """Return the tokenizer's JSON without the settings that the runtimes apply differently or cannot disable.
+
+    Padding and truncation are removed. So is the normalizer of a Unigram tokenizer (`prepare_for_unigram` replaces it).
+    """
     try:
         tokenizer = json.loads(text)
         tokenizer["padding"] = tokenizer["truncation"] = None
-    except (ValueError, TypeError) as error:
+        if tokenizer["model"]["type"] == "Unigram":
+            tokenizer["normalizer"] = None
+            tokenizer["pre_tokenizer"] = _WORDS_WITH_MARK
+    except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"The tokenizer cannot be read: {error}") from error
     return json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode()
 

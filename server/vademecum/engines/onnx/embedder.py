@@ -21,13 +21,14 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+from tokenizers.models import Unigram
 
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx import pinned_models
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, FittedValues, Manifest
 from vademecum.fair_queue import SERVER, FairQueue, current_user
-from vademecum.model.text.normalization import prepare_for_tokenizer
+from vademecum.model.text.normalization import prepare_for_tokenizer, prepare_for_unigram
 
 Vectors = NDArray[np.float32]
 CAPACITY = 1024  # maximum number of passages in the queue
@@ -112,6 +113,8 @@ class Embedder:
         self._fitted = pinned_models.fitted_values(self._manifest) or UNFITTED
         self._session = _open_session(folder / GRAPH, self._manifest)
         self._tokenizer = _open_tokenizer(folder / TOKENIZER)
+        is_unigram = isinstance(self._tokenizer.model, Unigram)
+        self._prepare = prepare_for_unigram if is_unigram else prepare_for_tokenizer
         self._query_timeout_s = query_timeout_s
         self._wake = threading.Condition()
         self._closing = False
@@ -179,9 +182,7 @@ class Embedder:
 
         `encode` would hold the GIL, so that a long text would block the event loop for half a second.
         """
-        [encoding] = self._tokenizer.encode_batch_fast(
-            [prepare_for_tokenizer(text)], add_special_tokens=special
-        )
+        [encoding] = self._tokenizer.encode_batch_fast([self._prepare(text)], add_special_tokens=special)
         ids: list[int] = encoding.ids
         return ids
 

@@ -41,6 +41,11 @@ _DROPPED = re.compile("[\ufeff\u200b]")
 # A character that never composes with the previous one: anything but marks, Hangul vowels and Hangul finals.
 _STARTER = re.compile(rf"(?!{_MARK})[^\ufeff\u200b\u1161-\u1175\u11a8-\u11c2]")
 _ASTRAL_HAN = re.compile("([\U00020000-\U0003ffff])")
+# Blanks, control characters, joiners, the replacement character, and the mark that stands for a blank in word pieces.
+_BLANKS = re.compile(
+    "[\\x00-\\x20\\x7f-\\xa0\u1680\u2000-\u200f\u2028\u2029\u202f\u205f\u2581\u3000\ufeff\ufffd]+"
+)
+_NO_WIDE_TILDE = re.compile("[^\uff5e]+")
 
 
 def normalize(text: str) -> str:
@@ -101,3 +106,18 @@ def prepare_for_tokenizer(text: str) -> str:
     if text.isascii():
         return text
     return _ASTRAL_HAN.sub(r" \1 ", text.replace("\u03a3", "\u03c3"))
+
+
+def prepare_for_unigram(text: str) -> str:
+    """Rewrite text as the normalizer that the multilingual tokenizers publish does. The result is never stored.
+
+    The rule is NFKC, except that a fullwidth tilde stays, and one space for each run of blanks. The tokenizer's own
+    normalizer is removed (`engines/onnx/download.py`), because libraries implement it with different Unicode versions.
+    """
+    if not text.isascii():
+        text = map_assigned(limit_mark_runs(text), _compose_compatible)
+    return _BLANKS.sub(" ", text).strip(" ")
+
+
+def _compose_compatible(text: str) -> str:
+    return _NO_WIDE_TILDE.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)

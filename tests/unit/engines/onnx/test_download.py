@@ -63,6 +63,25 @@ def test_model_is_installed_from_a_folder(tiny: tuple[PinnedModel, Path], tmp_pa
     assert tokenizer["padding"] is None is tokenizer["truncation"]
 
 
+def test_tokenizer_of_word_pieces_loses_the_published_normalizer() -> None:
+    """The rules of `Precompiled` differ between the libraries of Python and the browser."""
+    published = {
+        "truncation": {"max_length": 512},
+        "padding": None,
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "Precompiled"}]},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "_", "add_prefix_space": False},
+        "model": {"type": "Unigram", "vocab": [["<unk>", 0]]},
+    }
+    tokenizer = json.loads(download.make_portable(json.dumps(published).encode()))
+    assert tokenizer["truncation"] is None is tokenizer["normalizer"]
+    steps = tokenizer["pre_tokenizer"]["pretokenizers"]
+    assert [(step["type"], step.get("replacement")) for step in steps] == [
+        ("WhitespaceSplit", None),
+        ("Metaspace", "\u2581"),
+    ]
+    assert tokenizer["model"] == published["model"]
+
+
 def test_install_is_idempotent_and_reproducible(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     first = download.prepare_from_folder(*tiny, tmp_path / "a")
     before = (first / "model.onnx").stat().st_mtime_ns

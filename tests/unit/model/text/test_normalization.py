@@ -17,12 +17,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vademecum.model.text.normalization import MAX_MARK_RUN, normalize, prepare_for_tokenizer
+from vademecum.model.text.normalization import (
+    MAX_MARK_RUN,
+    normalize,
+    prepare_for_tokenizer,
+    prepare_for_unigram,
+)
 from vademecum.model.text.unicode14 import map_assigned
 
 CASES = Path(__file__).parents[3] / "conformance" / "normalization.json"
 
 
+PREPARATIONS = {"forTokenizer": prepare_for_tokenizer, "forUnigram": prepare_for_unigram}
 Text = str | list[tuple[str, int]]
 
 
@@ -39,7 +45,8 @@ def cases() -> list[dict[str, Any]]:
 def test_normalization_matches_shared_cases(case: dict[str, Any]) -> None:
     text = normalize(spelled(case["text"]))
     assert text == spelled(case["normalized"])
-    assert prepare_for_tokenizer(text) == spelled(case["forTokenizer"])
+    for field, prepare in PREPARATIONS.items():
+        assert prepare(text) == spelled(case[field])
 
 
 JOINING = "a\u0301\u0323\u1100\u1161\u11a8\uac00\u200b\ufeff\u0915\u093c\u0958\u09c7\u09be\u30ab\u3099\U00011f02\u0378\U000110b9\U000110ba"
@@ -110,9 +117,10 @@ def rewrite() -> None:
     for case in found:
         text = normalize(spelled(case["text"]))
         case["normalized"] = as_pieces(case["text"], normalize, text)
-        case["forTokenizer"] = as_pieces(
-            case["text"], lambda piece: prepare_for_tokenizer(normalize(piece)), prepare_for_tokenizer(text)
-        )
+        for field, prepare in PREPARATIONS.items():
+            case[field] = as_pieces(
+                case["text"], lambda piece, prepare=prepare: prepare(normalize(piece)), prepare(text)
+            )
     rows = ",\n".join(json.dumps(case, ensure_ascii=True) for case in found)
     CASES.write_text(f"[\n{rows}\n]\n")
 

@@ -16,6 +16,8 @@ const LONG_RUN = new RegExp(`(${MARK}{${MAX_MARK_RUN}})${MARK}+`, "gu");
 // NFKD turns the halfwidth kana voicing signs into marks. It does this with no other characters outside `MARK`.
 const COMPAT_MARK = `(?:${MARK}|[\uff9e\uff9f])`;
 const LONG_COMPAT_RUN = new RegExp(`(${COMPAT_MARK}{${MAX_MARK_RUN}})${COMPAT_MARK}+`, "gu");
+// Blanks, control characters, joiners, the replacement character, and the mark that stands for a blank in word pieces.
+const BLANKS = /[\x00-\x20\x7f-\xa0\u1680\u2000-\u200f\u2028\u2029\u202f\u205f\u2581\u3000\ufeff\ufffd]+/gu;
 const ASTRAL_HAN = /[\u{20000}-\u{3ffff}]/gu;
 
 /** Return the normalized form of a text. */
@@ -38,4 +40,12 @@ export function limitMarkRuns(text: string): string {
  */
 export function prepareForTokenizer(text: string): string {
   return text.replaceAll("\u03a3", "\u03c3").replace(ASTRAL_HAN, " $& ");
+}
+
+/** Rewrite text as the normalizer of the multilingual tokenizers does. The result is tokenized, never stored. */
+export function prepareForUnigram(text: string): string {
+  const composed = mapAssigned(limitMarkRuns(text), (run) =>
+    run.replace(/[^\uff5e]+/gu, (part) => part.normalize("NFKC")),
+  );
+  return composed.replace(BLANKS, " ").trim();
 }
