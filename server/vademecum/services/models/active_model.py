@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger("vademecum.models")
 OPEN_DELAY_S = 0.5  # how long after startup the model is opened, unless a request needs it sooner
 OPEN_TIMEOUT_S = 10.0  # how long a request waits for the model to be opened
-PREFERRED = ("e5-small-v2", "all-minilm-l6-v2")
+PREFERRED = ("e5-small-v2", "all-minilm-l6-v2", "multilingual-e5-small")
 
 
 def choice_file(settings: Settings) -> Path:

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import multilingual_stand_in
+from multilingual_stand_in import STAND_IN
 from vademecum.engines.onnx import pinned_models
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.pinned_models import ALL_MINILM, E5_SMALL, PinnedModel
@@ -28,6 +30,7 @@ OTHERS = [pair for pair in PAIRS if pair.kind != "same"]
 MODELS = {
     ALL_MINILM: Path(os.environ.get("VADEMECUM_TEST_MODELS") or ROOT / ".cache" / "models"),
     E5_SMALL: Path(os.environ.get("VADEMECUM_TEST_E5") or ROOT / ".cache" / "e5"),
+    STAND_IN: multilingual_stand_in.MODELS,
 }
 
 
