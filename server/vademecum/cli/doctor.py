@@ -19,7 +19,7 @@ import msgspec
 from vademecum.cli.api_client import ApiClient, run_with_client
 from vademecum.cli.data_lock import try_lock
 from vademecum.cli.options import data_option, json_option, settings_for_new_folder
-from vademecum.engines.onnx import manifest
+from vademecum.engines.onnx import manifest, pinned_models
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
 from vademecum.model.agents.spool_layout import REJECTED_FOLDER, SPOOL
@@ -101,6 +101,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     if running:
         yield _examine_proxies(settings)
         yield _examine_clients(settings)
+        yield _examine_languages(settings)
 
 
 def _examine_proxies(settings: Settings) -> Finding:
@@ -136,6 +137,24 @@ def _examine_clients(settings: Settings) -> Finding:
         False,
         f"clients with an unsigned checkpoint are ahead of the records: {counts}. If you restored these records from a "
         "copy by hand, run `vademecum epoch EMAIL`, so that devices upload what the copy lacks",
+    )
+
+
+def _examine_languages(settings: Settings) -> Finding:
+    """Recommend the multilingual model if an account's documents are mostly in other languages than English."""
+    try:
+        emails = run_with_client(settings, lambda client: client.call("GET", "/v1/local/foreign"))
+    except VademecumError as error:  # for example because the server has an earlier version
+        return Finding("languages", True, f"unknown: {error.message}")
+    if not emails:
+        return Finding("languages", True, "the model in use suits the documents")
+    known = pinned_models.MULTILINGUAL_E5_SMALL
+    size = round(sum(file.bytes for file in known.files) / 1e6)
+    return Finding(
+        "languages",
+        True,
+        f"most documents of {', '.join(emails)} are not in English. `vademecum models pull {known.id}` ({size} MB) and "
+        f"`vademecum models use {known.id}` let search find them by meaning",
     )
 
 

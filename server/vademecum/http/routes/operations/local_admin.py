@@ -13,6 +13,8 @@ from vademecum.services.accounts.accounts import Profile
 from vademecum.services.data.backup import BackupManifest
 from vademecum.services.data.erase import erase_due
 from vademecum.services.data.restore import Restored
+from vademecum.services.models.active_model import OPEN_TIMEOUT_S
+from vademecum.services.models.library_language import is_mostly_foreign
 from vademecum.services.runtime.composition import Services
 from vademecum.services.sync.stale_restore import EpochsBegun, start_new_epochs
 
@@ -107,6 +109,17 @@ async def ahead_route(request: Req) -> dict[str, int]:
     return {services.accounts.name_of(one): count for one, count in services.users.unsigned_ahead.items()}
 
 
+@get("/v1/local/foreign", include_in_schema=False)
+async def foreign_route(request: Req) -> list[str]:
+    """Return the emails of the accounts whose documents are mostly in languages that the model does not know."""
+    services = _require_local_command(request)
+    embedder = await services.inference.get(OPEN_TIMEOUT_S)
+    if embedder is None:
+        return []
+    accounts = services.account_service.list_accounts(None)
+    return [one.email for one in accounts if await is_mostly_foreign(services.users, one.id, embedder)]
+
+
 @post("/v1/local/verify", include_in_schema=False, status_code=200)
 async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
     """Verify the files of an account. Other requests of the account wait until the verification ends."""
@@ -133,5 +146,6 @@ ROUTES = [
     epoch_route,
     crowded_route,
     ahead_route,
+    foreign_route,
     administrator_route,
 ]
