@@ -26,6 +26,7 @@ import {
   includeDocument,
   mentionedDocuments,
 } from "../library/documents.ts";
+import { isMostlyForeign } from "../library/libraryLanguage.ts";
 import { EmbeddingModel, type ModelState } from "../library/embeddingModel.ts";
 import { addFact, changeFact } from "../memory/facts.ts";
 import type { ErasureReceipt } from "../account/forgetEverything.ts";
@@ -75,7 +76,7 @@ export interface Streams {
 const operations = {
   ...{ changeSession, sessionStates, deleteSession, deleteProject, deleteRow },
   ...{ mentionedDocuments, borrow, includeDocument, returnDocument, deleteDocuments, usage: accounts.usage },
-  ...{ addFact, changeFact, restoreConflictLoser, dismissConflictLoser },
+  ...{ addFact, changeFact, restoreConflictLoser, dismissConflictLoser, isMostlyForeign },
 };
 
 /** All operations on one account on this device. */

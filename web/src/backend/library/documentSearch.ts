@@ -12,6 +12,7 @@ import {
   type PassageSearchResult,
 } from "../../core/documents/passageIndex.ts";
 import { commonShare, LANGUAGE_SAMPLE, languageShare, VECTOR_WEIGHT } from "../../core/text/fusion.ts";
+import { isMultilingual } from "../../core/schema/modelManifest.ts";
 import type { Embedder } from "../../embedder/embedder.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import type { EmbeddingModel } from "./embeddingModel.ts";
@@ -48,19 +49,18 @@ interface CachedDocument {
  * its passages. `findByWords` returns the passages; it is called if the weight depends on them.
  */
 async function embedQuestion(embedder: Embedder, query: string, findByWords: () => readonly Hit[]) {
-  const { chunkWeight: vectorWeight = VECTOR_WEIGHT, languages = ["en"] } =
-    embedder.manifest.thresholds ?? {};
+  const { chunkWeight: vectorWeight = VECTOR_WEIGHT } = embedder.manifest.thresholds ?? {};
   // Both requests are sent at once: after the vector, the worker may begin a passage, and the count would wait for it.
   const [[tokens], vector] = await Promise.all([embedder.countTokens([query]), embedder.query(query)]);
-  const isMultilingual = languages.includes("zh");
+  const multilingual = isMultilingual(embedder.manifest);
   const question = languageShare(query, tokens!);
-  if (isMultilingual || question === 1) return { vector, vectorWeight, isMultilingual };
+  if (multilingual || question === 1) return { vector, vectorWeight, isMultilingual: multilingual };
   const wordHits = findByWords();
   const texts = wordHits.slice(0, LANGUAGE_SAMPLE).map(({ held, row }) => held.rows[row]!.chunk.text);
   const counts = await embedder.countTokens(texts);
   const shares = texts.map((text, n) => languageShare(text, counts[n]!));
   const share = shares.length ? commonShare(question, shares) : 1;
-  return { vector, vectorWeight: vectorWeight * share, isMultilingual, wordHits };
+  return { vector, vectorWeight: vectorWeight * share, wordHits };
 }
 
 export class DocumentSearch {

@@ -5,6 +5,7 @@ import { editRow } from "../../storage/editRow.ts";
 import { insertAbsent } from "../../storage/insertAbsent.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { Chunk } from "../../core/documents/chunking.ts";
+import { estimateTokens } from "../../core/documents/tokenEstimate.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../../core/schema/rows.ts";
 import { deleteDocuments } from "../deletion/deletion.ts";
 import type { EmbeddingModel } from "../library/embeddingModel.ts";
@@ -103,13 +104,13 @@ function newBlocks(
   }));
 }
 
-/** Return the token count of each chunk. If the model is not available, estimate four characters per token. */
+/** Return the token count of each chunk. Estimate it if the model is not available. */
 async function countTokens(embedding: EmbeddingModel, chunks: readonly Chunk[]): Promise<number[]> {
   const embedder = await embedding.embedderIfDownloaded();
   const texts = chunks.map(({ text }) => text);
   const lost = (error: unknown) => embedding.discard(embedder!, error);
   const counted = await embedder?.countTokens(texts).catch(lost);
-  return counted ?? texts.map((text) => Math.ceil(text.length / 4));
+  return counted ?? texts.map(estimateTokens);
 }
 
 function toStoredChunk({ index, start, text, page, section }: Chunk, tokens: number): WireChunk {

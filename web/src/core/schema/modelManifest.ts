@@ -17,6 +17,9 @@ export interface Manifest {
   thresholds?: FittedValues | null;
 }
 
+/** Return whether the model also knows languages in other scripts than Latin. */
+export const isMultilingual = ({ thresholds }: Manifest) => thresholds?.languages?.includes("zh") ?? false;
+
 export interface FittedValues {
   /** The weight of vector search relative to keyword search, for passages of documents. */
   chunkWeight: number;

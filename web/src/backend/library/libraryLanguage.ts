@@ -1,0 +1,25 @@
+/** Whether the search model knows the language of the documents on this device. */
+
+import { languageShare } from "../../core/text/fusion.ts";
+import { isMultilingual } from "../../core/schema/modelManifest.ts";
+import { childIdRange, type AccountContext } from "../account/accountContext.ts";
+import { estimateTokens } from "../../core/documents/tokenEstimate.ts";
+
+const SAMPLED_DOCUMENTS = 20;
+const SAMPLED_CHUNKS = 3; // of each document
+
+/**
+ * Return whether the model knows the language of less than half of a sample of the passages. Passages with an estimated
+ * token count say nothing about their language, unless they are in another script.
+ */
+export async function isMostlyForeign({ database, account }: AccountContext): Promise<boolean> {
+  if (!account.model || isMultilingual(account.model)) return false;
+  const documents = await database.documents.find({ limit: SAMPLED_DOCUMENTS }).exec();
+  const firstBlock = ({ id }: { id: string }) =>
+    database.vectorEmbeddings.findOne({ selector: { id: childIdRange(id) }, sort: [{ id: "asc" }] }).exec();
+  const blocks = await Promise.all(documents.map(firstBlock));
+  const shares = blocks
+    .flatMap((block) => block?.chunks.slice(0, SAMPLED_CHUNKS) ?? [])
+    .map(({ text, tokens }) => languageShare(text, tokens === estimateTokens(text) ? 0 : tokens));
+  return 2 * shares.filter((share) => share < 1).length > shares.length;
+}
