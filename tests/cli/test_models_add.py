@@ -7,9 +7,7 @@ import pytest
 from cli.command_runner import Home
 from unit.engines.onnx.numpy_bert import write_source
 from vademecum.cli.models import print_fitted
-from vademecum.engines.onnx.pinned_models import E5_SMALL
-
-PINNED = ["e5-small-v2", "all-minilm-l6-v2"]
+from vademecum.engines.onnx.pinned_models import E5_SMALL, PINNED_MODELS
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +36,7 @@ def test_added_model_is_fitted_listed_and_used(home):
     assert added.out.endswith(f"mine is installed in {manifest_file(home).parent}.\n")
 
     rows = {row["id"]: row for row in home.ok("models", "list", "--json").json}
-    assert list(rows) == [*PINNED, "mine"]
+    assert list(rows) == [*PINNED_MODELS, "mine"]
     stored = json.loads(manifest_file(home).read_text())
     assert (stored["source"], stored["prefixes"]["query"]) == ("a USB stick", "query: ")
     assert rows["mine"]["fitted"] == stored["thresholds"] and rows["mine"]["installed"]

@@ -101,6 +101,7 @@ TABLE = {
     "POST /v1/local/epoch": [{"json": {"email": "{email}"}}, {"json": {"email": None}}],
     "GET /v1/local/crowded": [{}],
     "GET /v1/local/ahead": [{}],
+    "GET /v1/local/foreign": [{}],
     "POST /v1/local/administrator": [{"json": {"userId": "{account}", "admin": True}}],
     "GET /v1/sign-in": [{"params": {"link": "{token}"}}],
     "POST /v1/sign-in": [{"json": {"email": "{email}", "password": "not the password"}}],
