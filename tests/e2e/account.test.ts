@@ -29,6 +29,7 @@ beforeAll(async () => {
   [ada, bob] = await Promise.all([person(), person()]);
   await withRows(ada);
   device = await syncedDevice(ada, { installs: true });
+  await device.installed(); // else the offline export could not load its module
 });
 
 test("signing in again syncs waiting changes", async () => {

@@ -19,6 +19,7 @@ beforeAll(async () => {
   ada = await harness.user();
   const outlives = { installs: true }; // the laptop must load the parser after a server crash
   [phone, laptop] = await Promise.all([Device.of(ada), Device.of(ada, outlives)]);
+  await laptop.installed();
   for (const { page } of [phone, laptop]) page.setDefaultTimeout(60_000);
   await phone.page.setViewportSize({ width: 360, height: 740 });
 });
