@@ -58,12 +58,15 @@ async def upload(client, size):
 
 
 def test_concurrent_uploads_do_not_fill_memory(tmp_path):
+    """Peak memory grew by 2 to 5 MB, and by 96 MB or more when the server kept one copy of each file in memory."""
+    count, size = 4, 24 * MB
+
     async def scenario(client, pid):
         await upload(client, MB)  # loads what the first upload needs
         before, files = peak_memory(pid), open_files(pid)
-        answers = await asyncio.gather(*(upload(client, 24 * MB) for _ in range(4)))
-        assert [answer.status_code for answer in answers] == [422] * 4
-        assert peak_memory(pid) - before < 40 * MB, "96 MB were uploaded"
+        answers = await asyncio.gather(*(upload(client, size) for _ in range(count)))
+        assert [answer.status_code for answer in answers] == [422] * count
+        assert peak_memory(pid) - before < count * size / 2
         await soon(lambda: open_files(pid) == files)
 
     with_server(tmp_path, scenario)
