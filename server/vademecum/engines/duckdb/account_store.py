@@ -351,16 +351,19 @@ class DuckDBAccountStore(AccountStore):
             rewrite_file(self._instance, self._path)
 
     async def read_file(self) -> bytes:
-        """Return the file's bytes, including all commits. Raises Broken if it cannot be read."""
+        """Return the file's bytes, including all commits. Raises Broken or Busy if it cannot be read."""
 
-        def work(_: Cursor) -> bytes:
+        def work(cursor: Cursor) -> bytes:
             with self._detached():
                 try:
-                    return self._path.read_bytes()
+                    content = self._path.read_bytes()
                 except OSError as error:
                     raise Broken(
                         f"{self._path} cannot be read ({error.strerror}). Nothing was changed."
                     ) from error
+            with self._lock:
+                self._read_all(cursor)
+            return content
 
         return await self._instance.run(work, ACCOUNTS)
 
@@ -422,9 +425,14 @@ class DuckDBAccountStore(AccountStore):
         with self._lock:
             if self._has_failed_checkpoint:
                 self._checkpoint(cursor)
-            cursor.execute(f"SELECT count(*) FROM {self._attached()}.main.accounts").fetchall()
+            self._read_all(cursor)
             if self._has_failed_checkpoint:
                 raise not_now()
+
+    def _read_all(self, cursor: Cursor) -> None:
+        """Read every value. DuckDB then checks each block that it has not cached, and raises if one is damaged."""
+        for table in ("accounts", "tokens"):
+            cursor.execute(f"SELECT bit_xor(hash(row)) FROM {self._attached()}.main.{table} row").fetchall()
 
 
 def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:

@@ -71,7 +71,10 @@ async def ready_route(request: Req) -> Response[Readiness]:
 
 
 async def _check_store(services: Services) -> None:
-    await services.accounts.ping()
+    try:
+        await services.accounts.ping()
+    except Busy as error:
+        raise Busy(f"accounts.duckdb: {error.message}") from error
     if count := services.users.count_failed_checkpoints():
         raise Busy(f"cannot write the changes of {count} accounts to their files; they are safe in the logs")
 
