@@ -1,8 +1,8 @@
-"""Run the command `vademecum` with statements that hang and ignore interrupts.
+"""Run the command `vademecum` with statements that hang and ignore interrupts, or with a DuckDB that cannot start again.
 
 A file in the folder HANGING chooses the next statement to hang: the id of an account (a read of its records), `accounts`
 (the check of the accounts file for /ready) or `start` (the first read of the accounts file). The statement removes the
-file and then waits until the folder contains the file `release`.
+file and then waits until the folder contains the file `release`. The file `restart` makes the next start of DuckDB fail.
 """
 
 import os
@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 
 from vademecum.cli.main import main
-from vademecum.engines.duckdb import cursor
+from vademecum.engines.duckdb import cursor, instance
 from vademecum.engines.duckdb.account_store import DuckDBAccountStore
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
 
 HANGING = Path(os.environ["HANGING"])
 read, ping, load = DuckDBUserStore._read, DuckDBAccountStore._ping, DuckDBAccountStore._load
+connect = instance.connect
 cursor.GRACE_S = 0.2
 
 
@@ -57,6 +58,13 @@ def hanging_load(store, engine, migrations):
     return load(store, engine, migrations)
 
 
+def failing_connect(path):
+    if is_chosen("restart"):
+        raise MemoryError
+    return connect(path)
+
+
+instance.connect = failing_connect
 DuckDBUserStore._read = hanging_read
 DuckDBAccountStore._ping = hanging_ping
 DuckDBAccountStore._load = hanging_load

@@ -56,7 +56,7 @@ class Lent:
         # This is faster, and no test that uses `house` simulates a power failure.
         self._whole.execute("SET fsync_mode = 'NONE'")
         self._mine = self._whole.cursor()
-        self.cursor = self._mine.cursor
+        self.cursor, self.execute = self._mine.cursor, self._mine.execute
 
     def close(self) -> None:
         self._mine.close()

@@ -18,10 +18,11 @@ from cli.command_runner import Home, upload
 from cli.serve.test_serve import STOP_S, certificate, greeted
 from cli.test_backup import holds
 from vademecum.cli.serve.serve import open_sockets
+from vademecum.engines.duckdb.fence import fence_folder
 from vademecum.errors import BadRequest
 from vademecum.services.accounts import local_auth
 from vademecum.settings import Settings
-from wait_until import soon_outside
+from wait_until import WITHIN_S, soon_outside
 
 
 @pytest.fixture
@@ -52,19 +53,35 @@ def is_taken(port):
     return False
 
 
+def wait_for_reader(pipe, process):
+    """Wait until the process reads the named pipe, and return the other end of the pipe."""
+    end = time.monotonic() + WITHIN_S
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(OSError):  # no process reads it
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.01)
+    pytest.fail("the process does not read the pipe")
+
+
 def test_server_binds_port_before_it_opens_files(home):
     """So clients that connect during the start wait for the server instead of failing."""
-    home.data.mkdir()
-    os.mkfifo(home.data / "accounts.duckdb")  # opening a pipe blocks, so the start stops at this file
+    pipe = fence_folder(home.data) / "nobody"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)  # the start reads the pipe, which blocks until the test closes its end
     with socket.socket() as kept:  # keep the port until the end, so that no other process gets it
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
         port = kept.getsockname()[1]
         process, log = home.spawn("--port", str(port))
         try:
-            soon_outside(lambda: process.poll() is not None or is_taken(port))
-            assert process.poll() is None, log.read_text()
+            writer = wait_for_reader(pipe, process)
+            assert is_taken(port), log.read_text()
+            early = HTTPConnection("127.0.0.1", port, timeout=60)
+            early.request("GET", "/health")
             assert not (home.data / "server.json").exists()
+            os.close(writer)
+            assert early.getresponse().status == 200
+            early.close()
         finally:
             process.kill()
             process.wait(60)
