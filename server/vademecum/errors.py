@@ -42,8 +42,8 @@ import os
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NOT_NOW = (
-    "The server could not write its disk just now, or not read it: it may be full. Nothing that was acknowledged is lost. "
-    "Try again in a moment; if that does not help, tell whoever runs the server."
+    "The server cannot write to its disk or read from it at the moment. The disk may be full. No acknowledged change "
+    "is lost. Try again in a moment. If that does not help, inform the server's administrator."
 )
 NOT_NOW_S = 15
 
@@ -160,8 +160,8 @@ class NotYetErased(Busy):
     def __init__(self, needed: int) -> None:
         self.needed = needed
         super().__init__(
-            f"Not yet erased: needs {math.ceil(needed / 1e6)} MB of free disk space. It is deleted for everybody, and the "
-            "server tries again until its bytes have left the disk.",
+            f"The deleted data is not yet erased from the disk, because that needs {math.ceil(needed / 1e6)} MB of "
+            "free space. Nobody can read it any more, and the server tries again until it is erased.",
             retry_after_s=NOT_NOW_S,
         )
 

@@ -106,7 +106,7 @@ def test_doctor_checks_the_assistant(tmp_path):
     "settings, words",
     [
         ({"assistant_url": f"localhost:11434/{KEY}"}, "http://"),
-        ({"assistant_url": f"http://localhost:{KEY}"}, "name a host"),
+        ({"assistant_url": f"http://localhost:{KEY}"}, "contain a host"),
         ({"assistant_url": f"http://ada:{KEY}@localhost"}, "name or password"),
         ({"assistant_url": f"http://localhost/v1?key={KEY}"}, "without ?"),
         ({"assistant_url": f"http://[{KEY}/v1"}, "URL"),

@@ -324,7 +324,10 @@ def test_backup_rejects_a_target_inside_the_data_folder(home):
 
 @pytest.mark.parametrize(
     "pattern, cure",
-    [("users/*/*/records.duckdb", "restore"), ("accounts.duckdb", "of a backup in its place")],
+    [
+        ("users/*/*/records.duckdb", "restore"),
+        ("accounts.duckdb", "replace the file with the `accounts.duckdb` of a backup"),
+    ],
 )
 def test_damaged_database_is_reported_with_remedy(home, ada, pattern, cure):
     (file,) = home.data.glob(pattern)
@@ -388,7 +391,7 @@ def test_damaged_accounts_file_can_be_replaced_from_backup(home, ada, tmp_path):
     accounts = home.data / "accounts.duckdb"
     accounts.write_bytes(b"this is not a database" * 1000)
     refused = home.run("user", "list")
-    assert refused.code == 1 and "accounts.duckdb` of a backup in its place" in refused.err
+    assert refused.code == 1 and "replace the file with the `accounts.duckdb` of a backup" in refused.err
     shutil.copy(tmp_path / "copy" / "accounts.duckdb", accounts)
     listed = {one["email"]: one for one in home.ok("user", "list", "--json").json}
     assert listed["ada@example.org"]["usage"]["documents"] == 1 and "bob@example.org" not in listed

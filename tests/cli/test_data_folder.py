@@ -50,9 +50,9 @@ def test_commands_do_not_recreate_missing_accounts_file(tmp_path):
     home.keep("ada@example.org")
     (home.data / "accounts.duckdb").unlink()
     for command in (["user", "list"], ["user", "add", "bob@example.org", "--tier", "FREE"]):
-        assert "accounts.duckdb is gone" in home.run(*command).refusal()
-    assert "accounts.duckdb is gone" in home.run("serve", "--port", 0).err.splitlines()[-1]
-    assert "accounts.duckdb is gone" in home.run("doctor").out
+        assert "accounts.duckdb is missing" in home.run(*command).refusal()
+    assert "accounts.duckdb is missing" in home.run("serve", "--port", 0).err.splitlines()[-1]
+    assert "accounts.duckdb is missing" in home.run("doctor").out
     assert not (home.data / "accounts.duckdb").exists()
 
 

@@ -313,7 +313,7 @@ test("the 101st document stays on the device until others are deleted", async ()
   await dropFile(page, "lease.md", "The lease ends in March.");
   const refused = row(page, "lease.md");
   await refused
-    .getByText(/You have 100 documents, which is the most\. lease\.md stays on this device\./u)
+    .getByText(/You have 100 documents, which is the maximum\. lease\.md stays on this device\./u)
     .waitFor();
   await page.getByRole("region", { name: "Storage" }).getByText("1 document on this device only").waitFor();
   await page.getByRole("link", { name: "Documents" }).getByText("100 / 100").waitFor(); // the link shows the same count

@@ -22,7 +22,7 @@ from vademecum.engines.duckdb.fence import fence_folder
 from vademecum.services.accounts import local_auth
 
 PROGRAM = (str(Path(__file__).with_name("hanging_command.py")),)
-ADVICE = "of a backup in its place while no server runs"
+ADVICE = "replace the file with the `accounts.duckdb` of a backup"
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=10"
 
 

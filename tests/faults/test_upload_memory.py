@@ -85,7 +85,7 @@ def test_upload_over_the_limit_is_rejected_while_it_is_read(tmp_path):
             answer += received
         link.close()
         assert b" 413 " in answer
-        assert b"big.bin is larger than the 25 MB a file may have" in answer
+        assert b"big.bin is larger than the limit of 25 MB for a file" in answer
         await soon(lambda: open_files(pid) == files)
 
     with_server(tmp_path, scenario)

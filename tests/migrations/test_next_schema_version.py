@@ -154,7 +154,9 @@ def test_server_does_not_start_with_a_changed_migration(tmp_path, next_migration
         with pytest.raises(BaseException) as caught:
             async with house(tmp_path / "data", migrations=next_migrations):
                 raise AssertionError("the server started")
-        assert "0001_records.sql" in message_of(caught.value) and "never edited" in message_of(caught.value)
+        assert "0001_records.sql" in message_of(caught.value) and "write a new migration" in message_of(
+            caught.value
+        )
         assert contents(tmp_path / "data") == before
 
     run(scenario)

@@ -207,10 +207,10 @@ def _examine_marks(data: Path) -> Finding:
         return Finding(
             "marks",
             False,
-            f"ledger/marks lacks {len(users)} {'account' if len(users) == 1 else 'accounts'}: {', '.join(users)}. If their "
-            "newest changes were lost before now, nobody was told. If you did not delete the file, check the disk, and run "
-            "`vademecum epoch EMAIL` if changes may be missing, so that devices upload them. The server adds an account when "
-            "it opens it",
+            f"ledger/marks lacks {len(users)} {'account' if len(users) == 1 else 'accounts'}: {', '.join(users)}. The "
+            "server could not detect an earlier loss of their newest changes. If you did not delete the file, check "
+            "the disk, and run `vademecum epoch EMAIL` if changes may be missing, so that devices upload them. The "
+            "server adds an account when it opens it",
         )
     return Finding("marks", True, "complete")
 
@@ -248,7 +248,7 @@ def _examine_spool(data: Path, running: bool) -> Finding:
         "the server ingests them within seconds" if running else "they are ingested when a server runs"
     )
     details = [
-        f"{one.events} of {one.email} wait since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
+        f"{one.events} of {one.email} have been waiting since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
         f"{one.reason or default_reason}"
         for one in waiting
     ]
@@ -290,7 +290,7 @@ def _examine_erasures(data: Path) -> Finding:
     overdue = [mark.name for mark in (data / "jobs" / "erase").glob("*") if mark.stat().st_mtime < oldest]
     needed = {user_id: size for user_id in overdue if (size := room_to_rewrite(data, user_id)) > free}
     if not needed:
-        detail = f"{len(overdue)} overdue, the server will do them" if overdue else "none is overdue"
+        detail = f"{len(overdue)} overdue, the server will complete them" if overdue else "none is overdue"
         return Finding("erasure", True, detail)
     details = ", ".join(f"{user_id} needs {math.ceil(size / 1e6)} MB" for user_id, size in needed.items())
     return Finding(

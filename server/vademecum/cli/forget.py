@@ -59,7 +59,7 @@ def forget(email: str, project: str | None, sessions: bool, yes: bool, data: Pat
     """
     if sessions and project is None:
         raise BadRequest("--sessions requires --project. Without it, everything is erased.")
-    what = f"Everything of {email}" if project is None else f"The project {project} of {email}"
+    what = f"All data of {email}" if project is None else f"The project {project} of {email}"
     confirmation = FORGET_EVERYTHING if project is None else "forget project"
     if not yes and click.prompt(f'{what} will be erased. Type "{confirmation}"') != confirmation:
         raise click.Abort

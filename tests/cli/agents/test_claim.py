@@ -22,7 +22,7 @@ def test_claim_merges_folder_into_project_after_confirmation(tmp_path):
 
     assert [project_and_notice(folder)[0] for folder in folders] == ["app", f"app ({folders[1]})"]
     assert f"run `vademecum claim` in {folders[1]}." in project_and_notice(folders[0])[1]
-    assert claim("nosuch").refusal() == "There is no project called “nosuch”."
+    assert claim("nosuch").refusal() == "There is no project with the name “nosuch”."
     assert claim(stdin="n\n").code == 1 and project_and_notice(folders[1])[0] != "app"
     confirmed = claim(stdin="y\n")
     assert confirmed.code == 0, confirmed.err

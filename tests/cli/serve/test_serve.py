@@ -108,7 +108,9 @@ def test_server_does_not_start_with_unusable_port(home):
         taken.listen()
         port = taken.getsockname()[1]
         done = home.run("serve", "--port", port)
-    assert done.refusal() == f"Port {port} is in use. Stop what uses it, or choose another --port."
+    assert (
+        done.refusal() == f"Port {port} is in use. Stop the program that uses it, or choose another --port."
+    )
     assert done.code == 1 and done.err.count("\n") == 1, (
         "the error must be the only output, without log lines"
     )

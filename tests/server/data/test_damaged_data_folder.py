@@ -147,7 +147,11 @@ def test_inaccessible_account_folder_is_reported_and_other_accounts_work(tmp_pat
 
             monkeypatch.setattr(Path, "exists", guarded)
             told = (await ada.call("GET", "/v1/me")).json()["problem"]
-            assert str(shut) in told and "Permission denied" in told and "other accounts go on" in told
+            assert (
+                str(shut) in told
+                and "Permission denied" in told
+                and "other accounts are not affected" in told
+            )
             assert (await bob.call("GET", "/v1/me")).json()["problem"] is None
 
     run(scenario)
@@ -166,7 +170,7 @@ def test_missing_records_of_account_with_ledger_are_an_error(
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
             assert "problem" in (await bob.call("GET", "/v1/me")).json()
             (damaged,) = (await h.services.backup.create(tmp_path.with_name("of nothing"))).damaged
-            assert damaged.email == h.services.accounts.name_of(bob.id) and "is gone" in damaged.problem
+            assert damaged.email == h.services.accounts.name_of(bob.id) and "is missing" in damaged.problem
             assert await carl.push("facts", fact("f2")) == [], "an account without rows must not be blocked"
             user_ledger(tmp_path, bob.id).path.unlink()
             assert await bob.live("facts") == {}
@@ -180,7 +184,7 @@ def test_server_start_does_not_recreate_missing_accounts_file(tmp_path: Path) ->
             ada = await h.person()
             assert await ada.push("facts", fact("f1")) == []
         (tmp_path / "accounts.duckdb").unlink()
-        with pytest.raises(Broken, match=r"accounts\.duckdb is gone"):
+        with pytest.raises(Broken, match=r"accounts\.duckdb is missing"):
             async with house(tmp_path):
                 pass
         assert not (tmp_path / "accounts.duckdb").exists()
@@ -201,7 +205,10 @@ def test_unreadable_ledger_blocks_only_its_own_account(tmp_path: Path) -> None:
             detail = refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")[
                 "detail"
             ]
-            assert str(user_ledger(tmp_path, ada.id).path) in detail and "other accounts go on" in detail
+            assert (
+                str(user_ledger(tmp_path, ada.id).path) in detail
+                and "other accounts are not affected" in detail
+            )
             assert set(await bob.live("facts")) == {"f1"}
 
     run(scenario)

@@ -108,13 +108,13 @@ def test_opening_and_rewriting_files_fail_only_while_disk_is_full(
             with full(20_000):
                 batch = [{"newDocumentState": fact("b")}]
                 answer = await bob.call("POST", "/v1/sync/facts/0/push", json=batch)
-                assert "it may be full" in refused(answer, 503, "BUSY")["detail"]
-                with pytest.raises(Busy, match="it may be full"):
+                assert "The disk may be full" in refused(answer, 503, "BUSY")["detail"]
+                with pytest.raises(Busy, match="The disk may be full"):
                     await h.services.users.rewrite(ada.id)
             await bob.add("facts", fact("b"))
             await h.services.users.rewrite(ada.id)
             assert len(await ada.live("facts")) == 10 * LOG
-            with full(4096), pytest.raises(Busy, match="it may be full"):
+            with full(4096), pytest.raises(Busy, match="The disk may be full"):
                 await h.services.users.rewrite(ada.id)
             assert len(await ada.live("facts")) == 10 * LOG
 
@@ -132,7 +132,7 @@ def test_full_disk_error_does_not_affect_next_user_of_the_file(
                     with full(), pytest.raises(Busy):
                         await store.checkpoint()
                     waiting = asyncio.create_task(ada.pull("facts"))
-                    with pytest.raises(Busy, match="Nothing that was acknowledged is lost"):
+                    with pytest.raises(Busy, match="No acknowledged change is lost"):
                         await store.read_bodies(["facts/f0-0"])
                     with pytest.raises(Busy):
                         await store.write(lambda tx: tx.row("facts/f0-1"))
@@ -226,7 +226,10 @@ def test_erasure_on_full_disk_evicts_indexes_and_retries(
             await ada.add("facts", dead(fact("secret")))
             erasing = h.services.background_jobs.jobs["erase"]
             with full(200_000):
-                with pytest.raises(NotYetErased, match=r"Not yet erased: needs \d+ MB of free disk space"):
+                with pytest.raises(
+                    NotYetErased,
+                    match=r"not yet erased from the disk, because that needs \d+ MB of free space",
+                ):
                     await erasing.run_and_wait(ada.id)
                 assert not vectors.exists(), "derived data must be deleted to free space"
                 assert (tmp_path / "jobs" / "erase" / ada.id).exists()
@@ -260,12 +263,12 @@ def test_forget_on_full_disk_deletes_files_and_reports_leftovers(
 
             monkeypatch.setattr(h.services.users, "rewrite", no_room)
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
-            assert receipt["rows"] > 0 and receipt["note"].startswith("Not yet erased: needs ")
+            assert receipt["rows"] > 0 and receipt["note"].startswith("The deleted data is not yet erased")
             monkeypatch.setattr(h.services.users, "rewrite", rewriting)
             # The forget request has scheduled this erasure.
             await h.services.background_jobs.jobs["erase"].run_and_wait(ada.id)
             receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
-            assert receipt["leftovers"] == 0 and not receipt["note"].startswith("Not yet")
+            assert receipt["leftovers"] == 0 and "not yet erased" not in receipt["note"]
 
     with capture_logs():  # keeps log output in memory, because writing it would fail too
         run(scenario)

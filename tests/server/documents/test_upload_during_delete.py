@@ -39,7 +39,7 @@ def test_forget_everything_during_upload_stores_no_document(tmp_path, monkeypatc
             while_it_is_read(monkeypatch, lambda: ada.call("POST", "/v1/forget", json=everything))
             answer = await ada.upload("roof.txt", TEXT, None)
             assert (answer.status_code, answer.json()["code"]) == (409, "GONE"), answer.text
-            assert "Nothing of it was stored" in answer.json()["detail"]
+            assert "The file was not stored" in answer.json()["detail"]
             assert await ada.live("documents") == {}
             monkeypatch.undo()
             assert (await ada.upload("roof.txt", TEXT, None)).status_code == 201, (

@@ -82,10 +82,10 @@ async def test_second_open_of_an_account_in_the_same_task_fails_immediately(tmp_
     async with house(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         async with h.services.users.open(ada.id) as store:
-            with pytest.raises(RuntimeError, match="whose file it has open"):
+            with pytest.raises(RuntimeError, match="opened the file of a user twice"):
                 async with h.services.users.open(ada.id):
                     raise AssertionError
-            with pytest.raises(RuntimeError, match="whose file it has open"):
+            with pytest.raises(RuntimeError, match="opened the file of a user twice"):
                 async with h.services.users.detached(ada.id):
                     raise AssertionError
             async with h.services.users.open(bob.id):  # the same task may open another account

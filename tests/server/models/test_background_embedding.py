@@ -36,8 +36,7 @@ async def test_block_that_fails_to_embed_does_not_stop_other_blocks(tmp_path, mo
         documents = await ada.live("documents")
         assert documents["good"]["status"] == "ready"
         assert (
-            documents["bad"]["status"] == "failed"
-            and "found by its words" in documents["bad"]["statusDetail"]
+            documents["bad"]["status"] == "failed" and "only by its words" in documents["bad"]["statusDetail"]
         )
         blocks = await ada.live("vectorEmbeddings")
         assert [bool(blocks[i]["embedding"]) for i in ("bad.0", "bad.1", "good.0")] == [True, False, True]

@@ -299,7 +299,7 @@ def open_sockets(settings: Settings) -> list[socket.socket]:
             opened.close()
         if error.errno == errno.EADDRINUSE:
             raise BadRequest(
-                f"Port {port} is in use. Stop what uses it, or choose another --port."
+                f"Port {port} is in use. Stop the program that uses it, or choose another --port."
             ) from error
         raise BadRequest(
             f"The server cannot listen on {host}, port {port}: {error.strerror}. Choose another --host or --port."
@@ -343,7 +343,7 @@ def _port(context: click.Context, option: click.Parameter, port: int | None) -> 
     type=int,
     envvar="VADEMECUM_PORT",
     callback=_port,
-    help="Port to listen on; 0 takes a free one.  [default: 8787]",
+    help="Port to listen on; 0 chooses a free one.  [default: 8787]",
 )
 @click.option(
     "--models",

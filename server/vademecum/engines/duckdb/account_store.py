@@ -42,12 +42,12 @@ from vademecum.model.records.store_interface import AccountStore
 Statement = tuple[str, list[Any]]
 S = TypeVar("S", bound=msgspec.Struct)
 REPAIRED = (
-    "All accounts, tokens and passwords that were acknowledged are in the file. A change that was under way when the "
-    "server died may be missing: make it again."
+    "The file contains all acknowledged accounts, tokens and passwords. A change that was in progress when the server "
+    "stopped may be missing: repeat it."
 )
 CURE = (
-    "else put the `accounts.duckdb` of a backup in its place while no server runs. Documents stay as they are; accounts, "
-    "tokens and passwords are then those of the backup, so revoke again what was revoked since"
+    "otherwise stop the server and replace the file with the `accounts.duckdb` of a backup. Documents are not "
+    "affected. Accounts, tokens and passwords are then those of the backup, so repeat later revocations"
 )
 ACCOUNTS = "accounts"  # the `owner` argument of `Instance.run` for calls on this file
 _log = structlog.get_logger("vademecum.accounts")
@@ -106,7 +106,8 @@ class DuckDBAccountStore(AccountStore):
                 raise not_now() from error
             message = str(error).partition("\n")[0]
             raise Broken(
-                f"The accounts' file {path} is damaged ({message}). Nothing was changed. Put a sound copy back, {CURE}."
+                f"The accounts' file {path} is damaged ({message}). Nothing was changed. Restore an undamaged copy, "
+                f"{CURE}."
             ) from error
         return accounts
 
@@ -203,7 +204,7 @@ class DuckDBAccountStore(AccountStore):
         """Add an account. Raises Conflict if the email is in use."""
         async with self._turn:
             if self.by_email(account.email) is not None:
-                raise Conflict(f"There is an account {account.email} already. Nothing was changed.")
+                raise Conflict(f"The account {account.email} already exists. Nothing was changed.")
             await self._execute([_insert("accounts", account)])
             self._remember(account)
 
@@ -243,7 +244,7 @@ class DuckDBAccountStore(AccountStore):
             if check is not None:
                 check(account)
             if most is not None and self._count(token.account_id, token.kind) >= most:
-                raise Conflict(f"There are {most} tokens already. Revoke one that is not used any more.")
+                raise Conflict(f"This account already has {most} tokens. Revoke one that you no longer use.")
             await self._execute([_insert("tokens", token)])
             if token.account_id in self.accounts:
                 self._remember_token(token)

@@ -78,8 +78,8 @@ class Fences:
         name = self._name_of(user_id)
         return Fenced(
             f"The records of {name} cannot be used: {reason}. The file is {self._file_of(user_id)}. Other accounts are "
-            "not affected, and unsent changes stay on the devices. If this message stays for more than a few minutes, run "
-            f"`vademecum restore BACKUP --user {name}` on the server.",
+            "not affected, and unsent changes stay on the devices. If this message persists for more than a few "
+            f"minutes, run `vademecum restore BACKUP --user {name}` on the server.",
             retry_after_s=RETRY_S,
         )
 

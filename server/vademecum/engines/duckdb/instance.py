@@ -77,7 +77,7 @@ def parse_cached(cursor: Cursor, sql: str) -> duckdb.Statement:
     return found
 
 
-RESTORE = "else restore it from a backup with `vademecum restore`"
+RESTORE = "otherwise restore it from a backup with `vademecum restore`"
 
 
 STUCK_MAX = 3  # this many stuck threads end the process: each may occupy a core, and nothing else stops it
@@ -187,14 +187,14 @@ class Instance:
                 await asyncio.wait(running, timeout=REBUILD_S)
             # The files stay locked until all calls have returned.
             if not all(call.done() for call in running) or self._calls or self.stuck_count():
-                self.end("DuckDB has to be started again, and a statement does not end")
+                self.end("DuckDB must be restarted, but a statement does not end")
             await asyncio.to_thread(self._reconnect)
             for follow in self.on_rebuilt:
                 follow()
-            _log.warning("DuckDB was started again after a fatal error")
+            _log.warning("DuckDB was restarted after a fatal error")
         except Exception as error:
-            _log.critical("DuckDB cannot be started again", exc_info=error)
-            self.end("DuckDB cannot be started again")
+            _log.critical("DuckDB cannot be restarted", exc_info=error)
+            self.end("DuckDB cannot be restarted")
         finally:
             self._rebuilding = None
 

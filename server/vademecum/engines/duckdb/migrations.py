@@ -50,13 +50,13 @@ def pending(
     for name, checksum in applied:
         if name not in checksums:
             raise Broken(
-                f"{where} was written by a newer version of this program (it has {name}). Nothing was changed. "
-                "Start the newer version again, or restore a backup from before."
+                f"{where} was written by a newer version of this program (it contains the migration {name}). Nothing "
+                "was changed. Start the newer version again, or restore an earlier backup."
             )
         if checksums[name] != checksum:
             raise Broken(
-                f"The migration {name} is not the one that was applied to {where}. Nothing was changed. "
-                "A migration is never edited: put the original file back and write a new one."
+                f"The migration {name} differs from the one that was applied to {where}. Nothing was changed. Restore "
+                "the original file and write a new migration."
             )
     done = {name for name, _ in applied}
     return tuple(m for m in known if m.name not in done)
@@ -97,7 +97,7 @@ def _connect(path: Path) -> Connection:
     except duckdb.Error as error:
         raise Broken(
             f"The file {path.name} in {path.parent} cannot be opened ({error}). Nothing was changed. If another "
-            "process holds it, stop that one; else restore it from a backup: see `vademecum restore --help`."
+            "process uses it, stop that process; otherwise restore it from a backup: see `vademecum restore --help`."
         ) from error
 
 

@@ -32,9 +32,9 @@ def missing_accounts_message(data: Path) -> str:
     if not any((data / "users").glob(f"*/*/{RECORDS_FILE}")):
         return ""
     return (
-        f"{data / 'accounts.duckdb'} is gone, and there are records of people in {data / 'users'}. Nothing was changed: "
-        "a new one would lock them all out. Put it back, or move that folder away and restore a backup with "
-        "`vademecum restore`; without that folder, `vademecum serve` starts with no accounts."
+        f"{data / 'accounts.duckdb'} is missing, but {data / 'users'} contains records of accounts. Nothing was "
+        "changed, because a new file would lock all users out. Put the file back, or move that folder away and restore "
+        "a backup with `vademecum restore`. Without that folder, `vademecum serve` starts with no accounts."
     )
 
 
@@ -57,7 +57,7 @@ def translate_disk_errors(user_id: str, what: str, folder: Path) -> Iterator[Non
             raise not_now() from error
         raise Broken(
             f"The account {user_id} cannot be {what}: {error.filename or folder} cannot be used ({error.strerror}). "
-            "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
+            "Nothing was changed, and other accounts are not affected. Make it a folder or file that the server can "
             "read and write."
         ) from error
 
@@ -73,6 +73,6 @@ def remove_tree(folder: Path) -> None:
         folder.unlink(missing_ok=True)
     except OSError as error:
         raise Broken(
-            f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the server "
-            "tries again until the rest is erased."
+            f"The folder {folder.name} could not be erased ({error.strerror}). Nobody can sign in to the account. The "
+            "server tries again until the folder is erased."
         ) from error

@@ -152,7 +152,7 @@ def _copy(path: str, new: str) -> None:
             connection.execute("DELETE FROM target.main.meta WHERE name = 'epoch'")
         connection.execute("DETACH target")
     if Path(f"{new}.wal").exists():
-        raise OSError(f"{new} was not written whole")
+        raise OSError(f"{new} was not written completely")
 
 
 def _attach_source(connection: Connection, path: Path) -> None:

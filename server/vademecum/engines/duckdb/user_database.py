@@ -267,9 +267,7 @@ def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
         finally:
             instance.detach(source)
         if new.with_name(new.name + ".wal").exists():
-            raise Broken(
-                f"{new.name} was not written whole. The file that was there before stays in its place."
-            )
+            raise Broken(f"{new.name} was not written completely. The previous file stays in use.")
         publish_file(new, path)
     for old in (".wal", ".wal.damaged"):
         path.with_name(path.name + old).unlink(missing_ok=True)

@@ -57,7 +57,10 @@ GROUP_MAX = 8  # maximum number of writes per commit; more would block the GIL a
 COMPACT_BATCH = 32  # maximum number of segments that one commit compacts
 CHECKSUM_BATCH = 32  # maximum number of segments that get checksums in one commit
 READ_ATTEMPTS = 8  # after this many failed attempts a read is queued as a write
-_MISSING_ROWS = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
+_MISSING_ROWS = (
+    "Some rows of this account are missing from its file. Nothing was changed. Run `vademecum doctor` on the "
+    "server."
+)
 MOVED_LOG = ".wal.moved"
 _log = structlog.get_logger("vademecum.store")
 

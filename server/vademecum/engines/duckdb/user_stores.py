@@ -151,7 +151,7 @@ class DuckDBUserStores(UserStores):
         """Mark the user as opened by this task. Raises RuntimeError if the task has already opened the user."""
         holder = asyncio.current_task(), user_id
         if holder in self._holders:
-            raise RuntimeError("A task opened a user whose file it has open already: close the file first.")
+            raise RuntimeError("A task opened the file of a user twice. Close the file first.")
         self._holders.add(holder)
         try:
             yield
@@ -233,10 +233,10 @@ class DuckDBUserStores(UserStores):
         """Open a file. Return two values: the database, and evidence that it lacks acknowledged commits, or None."""
         if not path.exists() and ledger.path.exists():
             raise Broken(
-                f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed, because with an empty "
-                f"file devices would bring back erased rows, and the next backup would be empty. Put the file back (is a "
-                f"disk missing?), restore a backup with `vademecum restore`, or delete {ledger.path} to start with what "
-                f"the devices have."
+                f"The file {path.name} of folder {path.parent.name} is missing. Nothing was changed, because with an "
+                f"empty file devices would bring back erased rows, and the next backup would be empty. Put the file "
+                f"back (check that all disks are mounted), restore a backup with `vademecum restore`, or delete "
+                f"{ledger.path} to start again with the data of the devices."
             )
         user_id = path.parent.name
         opened = await self.files.instance.run(lambda _: self.files.open(path, last_seq), user_id)

@@ -52,7 +52,7 @@ class VectorIndex:
     def open(cls, folder: Path, model: str | None, dims: int | None, *, cache: MatrixCache) -> "VectorIndex":
         """Open the index in a folder. If the folder is damaged or has another model or layout, the index is emptied."""
         if (model is None) != (dims is None):
-            raise ValueError("a model and its dimensions go together")
+            raise ValueError("a model and its dimensions must be set together")
         index = cls(folder, model, dims, cache)
         try:
             index._load_state()

@@ -58,10 +58,10 @@ def read_config(path: Path) -> BertConfig:
     wanted = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
     for name, value in wanted.items():
         if (found := getattr(config, name)) != value:
-            raise ModelError(f"{path}: {name} is {found!r}; only {value!r} can be built.")
+            raise ModelError(f"{path}: {name} is {found!r}; only {value!r} is supported.")
     if config.hidden_size % config.num_attention_heads:
         raise ModelError(
-            f"{path}: {config.hidden_size} dimensions do not divide among {config.num_attention_heads} heads."
+            f"{path}: {config.hidden_size} dimensions cannot be divided among {config.num_attention_heads} heads."
         )
     return config
 
@@ -136,7 +136,9 @@ class _Graph:
         except KeyError:
             raise ModelError(f"The weights have no {name}.") from None
         if value.shape != shape:
-            raise ModelError(f"The weight {name} is {value.shape}, the configuration wants {shape}.")
+            raise ModelError(
+                f"The weight {name} has the shape {value.shape}, but the configuration requires {shape}."
+            )
         return value
 
     def norm(self, name: str, value: str) -> str:

@@ -241,7 +241,7 @@ class _Download:
             resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
             if resumed and not response.headers.get("content-range", "").startswith(f"bytes {have}-"):
                 part.unlink()
-                raise _Dropped("the hub resumed at another place")
+                raise _Dropped("the hub resumed at another offset")
             with part.open("ab" if resumed else "wb") as out:
                 # No chunk size: bytes that wait for a full chunk would be lost if the connection dropped.
                 for block in response.iter_raw():
@@ -257,9 +257,9 @@ class _Download:
         if status in {httpx.codes.OK, httpx.codes.PARTIAL_CONTENT}:
             return
         if status >= 500 or status in {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.REQUEST_TIMEOUT}:
-            raise _Dropped(f"the hub answers {status}")
+            raise _Dropped(f"the hub answered {status}")
         raise ModelError(
-            f"{response.request.url.host} does not have {file.path} of this revision: it answers {status}.",
+            f"{response.request.url.host} does not have {file.path} of this revision: it answered {status}.",
             code="MODEL_HUB",
         )
 

@@ -349,7 +349,9 @@ def _open_session(path: Path, manifest: Manifest) -> ort.InferenceSession:
         raise ModelError(f"{path} cannot be loaded: {error}. Prepare the model again.") from error
     shape = session.get_outputs()[0].shape
     if shape[-1] != manifest.dims:
-        raise ModelError(f"{path} makes vectors of {shape[-1]} numbers, its manifest says {manifest.dims}.")
+        raise ModelError(
+            f"{path} returns vectors of {shape[-1]} numbers, but its manifest declares {manifest.dims}."
+        )
     return session
 
 

@@ -136,7 +136,9 @@ def load(folder: Path) -> Manifest:
     try:
         manifest = _decoder.decode(path.read_bytes())
     except FileNotFoundError:
-        raise ModelError(f"There is no model in {folder}. `vademecum models pull` puts one there.") from None
+        raise ModelError(
+            f"There is no model in {folder}. Run `vademecum models pull` to install one."
+        ) from None
     except (OSError, msgspec.DecodeError) as error:
         raise ModelError(
             f"{path} cannot be read: {error}. Remove {folder} and prepare the model again."
@@ -150,7 +152,7 @@ def _check(manifest: Manifest, path: Path) -> None:
     for name, value in wanted.items():
         if (found := getattr(manifest, name)) != value:
             raise ModelError(
-                f"{path} was made for {name} {found}, this program has {value}. "
+                f"{path} was made for {name} {found}, but this program uses {value}. "
                 "Prepare the model again; its vectors are then recomputed in the background."
             )
     named = {file.path for file in manifest.files}
@@ -184,7 +186,7 @@ def verify(folder: Path, *, deep: bool = True) -> Manifest:
             raise ModelError(f"{path} is missing: {error.strerror}. Prepare the model again.") from error
         if size != file.bytes:
             raise ModelError(
-                f"{path} has {size} bytes, its manifest says {file.bytes}. Prepare the model again."
+                f"{path} has {size} bytes, but its manifest declares {file.bytes}. Prepare the model again."
             )
         if deep and sha256(path) != file.sha256:
             raise ModelError(

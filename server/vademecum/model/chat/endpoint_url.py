@@ -15,11 +15,13 @@ def base_address(url: str) -> str:
     """
     parts = urlsplit(url.strip())
     if "@" in parts.netloc:
-        raise ValueError("The assistant's URL must not hold a name or password: VADEMECUM_ASSISTANT_KEY does")
+        raise ValueError(
+            "The assistant's URL must not contain a user name or password. Set VADEMECUM_ASSISTANT_KEY instead"
+        )
     if parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.netloc):
-        raise ValueError("The assistant's URL must begin with http:// or https:// and name a host")
+        raise ValueError("The assistant's URL must begin with http:// or https:// and contain a host")
     if parts.port == 0:  # for a port above 65535, `parts.port` itself raises ValueError
-        raise ValueError("The assistant's URL must name a port of 1 to 65535")
+        raise ValueError("The assistant's URL must have a port from 1 to 65535")
     if parts.query or parts.fragment:
         raise ValueError("The assistant's URL must end with its path, without ? or #")
     path = parts.path.rstrip("/") or "/v1"

@@ -31,10 +31,7 @@ T = TypeVar("T")
 Entry = tuple[int, str]  # the `seq` and the key of a row
 WRITE_ATTEMPTS = 8
 RETRY_S = 1
-CONFLICTS = (
-    "Other writers kept changing this account at the same time. Nothing was stored, and nothing is lost: try again in a "
-    "moment."
-)
+CONFLICTS = "Other requests changed this account at the same time. Nothing was stored. Try again in a moment."
 
 
 class VersionConflict(Exception):

@@ -13,7 +13,10 @@ from vademecum.model.schema.collections import (
 )
 from vademecum.model.text.display_text import short_name
 
-_CHARACTERS = "letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`"
+_CHARACTERS = (
+    "letters, digits and . _ ~ - only, and not be `.`, `..` or a property name of JavaScript objects, such as "
+    "`__proto__`"
+)
 PATTERN_RULES = {
     TIME_PATTERN: TIMESTAMP_EXAMPLE,
     ID_PATTERN: f"have 1 to 100 characters, {_CHARACTERS}, like session-1",

@@ -38,7 +38,7 @@ def decode(text: str, dims: int) -> Vectors:
 def find_vector_problem(text: str, dims: int, expected: int | None) -> str | None:
     """Return why search cannot use these vectors, or None. `expected`: the dimensions of the model, if known."""
     if expected is not None and dims != expected:
-        return f"`dims` is {dims}, and the vectors of this model have {expected}."
+        return f"`dims` is {dims}, but the vectors of this model have {expected}."
     try:
         matrix = decode(text, dims)
     except ValueError as error:

@@ -112,14 +112,14 @@ def check_quota(
         if before is None and usage.documents >= limits.documents:
             return QuotaExceeded(
                 "DOCUMENT_LIMIT",
-                f"You have {usage.documents} documents, which is the most.",
+                f"You have {usage.documents} documents, which is the maximum.",
                 short_name(after["filename"]),
                 "Delete one and try again.",
             )
         if after["size"] > limits.file_bytes and (before is None or after["size"] > before["size"]):
             return QuotaExceeded(
                 "TOO_LARGE",
-                f"{short_name(after['filename'])} is larger than the {_size(limits.file_bytes)} a file may have.",
+                f"{short_name(after['filename'])} is larger than the limit of {_size(limits.file_bytes)} for a file.",
             )
     if (
         collection == "sessions"
@@ -127,7 +127,7 @@ def check_quota(
         and not limits.authoritative
         and (before is None or before["mode"] != "authoritative")
     ):
-        return QuotaExceeded("TIER", "Authoritative mode belongs to JIGGA accounts.", "The change")
+        return QuotaExceeded("TIER", "Authoritative mode requires a JIGGA account.", "The change")
     if collection == "documents" and before is not None and _is_borrow(before, after):
         return None  # an account with full storage may still borrow documents; the row size was checked above
     return check_storage_quota(usage.bytes, usage.bytes + growth, limits)
@@ -143,7 +143,7 @@ def check_storage_quota(before: int, after: int, limits: Limits) -> QuotaExceede
     if after > before and after > limits.storage_bytes:
         return QuotaExceeded(
             "STORAGE_LIMIT",
-            f"Your {_size(limits.storage_bytes)} are full.",
+            f"Your storage of {_size(limits.storage_bytes)} is full.",
             "This",
             "Delete something you no longer need and try again.",
         )

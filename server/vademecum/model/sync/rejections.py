@@ -13,19 +13,18 @@ from __future__ import annotations
 from vademecum.model.schema.collections import Json
 
 FORGOTTEN_MESSAGE = (
-    "Everything was forgotten after this was written. It is kept on this device only; "
-    "to keep it everywhere, save it again."
+    "All data was deleted after this was written. This stays on this device only. To sync it, save it again."
 )
 
 
 def duplicate_message(collection: str, field: str) -> str:
     """Return the message for a row whose unique `field` has the value of another row."""
-    return f"Another of your {collection} has this {field} already."
+    return f"Another of your {collection} already has this {field}."
 
 
 def merge_message(problem: object) -> str:
     """Return the message for a row that is valid by itself but not after a merge with changes of other devices."""
-    return f"Together with what another device changed, this is more than a row can hold: {problem}"
+    return f"After a merge with the changes of another device, the row is invalid: {problem}"
 
 
 def without_sync_error(row: Json) -> Json:

@@ -60,10 +60,14 @@ def _writing(data: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = "Free some disk space" if error.errno == errno.ENOSPC else "Delete what is in its place"
+        remedy = (
+            "Free some disk space"
+            if error.errno == errno.ENOSPC
+            else "Delete the file or folder of this name"
+        )
         raise Broken(
-            f"{path(data)} cannot be written ({error.strerror}). Commands find the running server by it. Nothing was "
-            f"changed. {remedy}."
+            f"{path(data)} cannot be written ({error.strerror}). Commands need it to find the running server. Nothing "
+            f"was changed. {remedy}."
         ) from error
 
 

@@ -229,7 +229,9 @@ class SignIn:
 
         def check(current: Account) -> None:  # the password may have changed during the hashing
             if current.password != stored:
-                raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
+                raise SignedOut(
+                    "Another request changed the password at the same time. Your change was not made."
+                )
             if keep is not None:  # detects a reset of an account without a password, whose hash stays None
                 self._tokens.check_valid(keep)
 

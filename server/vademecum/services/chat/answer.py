@@ -161,8 +161,8 @@ class Answers:
         endpoint = self.endpoint
         if endpoint is None:
             raise NoAssistant(
-                "No assistant is set up on this server. Your documents can be searched all the same. Whoever runs the "
-                "server can name one: VADEMECUM_ASSISTANT_URL."
+                "No assistant is set up on this server. You can still search your documents. The administrator can set "
+                "up an assistant (VADEMECUM_ASSISTANT_URL)."
             )
         if self._is_stopped:
             raise _stopping_error()
@@ -261,4 +261,4 @@ def _citation(passage: Result) -> CitedPassage:
 
 
 def _stopping_error() -> Stopping:
-    return Stopping("The server is being stopped. Ask again when it is back.", retry_after_s=RETRY_AFTER_S)
+    return Stopping("The server is stopping. Ask again when it is running.", retry_after_s=RETRY_AFTER_S)

@@ -57,7 +57,10 @@ PASSAGES = 50  # how many passages to search for; the largest budget has room fo
 TURNS = 200
 FACTS = 200  # how many facts to select; the largest budget has room for about 200 of usual length
 FACTS_TOTAL_FACTOR = 8  # the maximum total length of the selected facts, in lengths of the state section
-FALLBACK_NOTICE = "This session is in authoritative mode, which belongs to JIGGA accounts: the prompt is built for analysis mode."
+FALLBACK_NOTICE = (
+    "This session is in authoritative mode, which requires a JIGGA account. The prompt is built for analysis "
+    "mode."
+)
 
 
 class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
@@ -191,8 +194,8 @@ class ContextBuilder:
             return await assemble(tx, budget, self._inference.count_tokens)
         except SystemPromptTooLarge as error:
             raise TooLarge(
-                f"The system prompt has {error.tokens} tokens or more, and at most {error.allowed} leave room "
-                "for facts and an answer. Nothing was sent; shorten it."
+                f"The system prompt has at least {error.tokens} tokens, but at most {error.allowed} leave room for "
+                "facts and an answer. Nothing was sent. Shorten the system prompt."
             ) from error
 
     async def _search_all(

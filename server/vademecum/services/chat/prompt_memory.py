@@ -27,7 +27,7 @@ from vademecum.services.sync.batches import list_live_children
 KINDS: frozenset[Kind] = frozenset({"episodes", "memories", "entities"})
 MAX_ROWS = 20  # how many rows to recall for a question; further rows would match it less well
 SEARCH_TIMEOUT_S = 2.0  # time limit for the search itself, after the wait for the index
-TIMEOUT_NOTICE = "What is remembered could not be looked up in time: the context was made without it."
+TIMEOUT_NOTICE = "The memory search took too long, so the prompt contains no memories."
 _log = structlog.get_logger("vademecum.remind")
 
 TurnPosition = tuple[str, str]  # the creation time of a turn, and its id

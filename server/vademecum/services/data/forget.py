@@ -46,8 +46,8 @@ _AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CO
 
 
 NOTE = (
-    "Devices that were offline will be cleaned when they connect. Backups made before are not changed; restoring one "
-    "forgets again what was forgotten here."
+    "Offline devices delete their copies when they next connect. Existing backups are not changed; after a restore, "
+    "the server erases this data again."
 )
 
 

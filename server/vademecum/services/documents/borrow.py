@@ -37,8 +37,8 @@ def borrow(tx: Transaction, document_id: str, session_id: str) -> Json:
         tx.collections["documents"].validate(borrowed)
     except msgspec.ValidationError as error:
         raise Conflict(
-            "This document is borrowed by as many sessions as it can be. Nothing was changed: return it from a session "
-            "that no longer needs it, and try again."
+            "The maximum number of sessions borrow this document. Nothing was changed. Return it from a session that "
+            "no longer needs it, and try again."
         ) from error
     return _stored(tx, borrowed)
 

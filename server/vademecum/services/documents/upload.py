@@ -106,7 +106,7 @@ class UploadService:
         def store_document(tx: Transaction) -> Uploaded:
             if tx.meta.forgotten_at != forgotten_at:
                 raise Gone(
-                    f"All your data was deleted while {file.shown} was being read. Nothing of it was stored."
+                    f"All your data was deleted while {file.shown} was being read. The file was not stored."
                 )
             return _store(tx, _without_dead_session(tx, document), chunks, tokens, limits)
 
@@ -124,7 +124,8 @@ def check_file_size(name: str, size: int, limits: Limits) -> None:
     """Raise TooLarge if a file of `size` bytes is larger than the account allows."""
     if size > limits.file_bytes:
         raise TooLarge(
-            f"{short_name(sanitize_filename(name))} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
+            f"{short_name(sanitize_filename(name))} is larger than the limit of {limits.file_bytes // 2**20} MB for a "
+            "file. Nothing was stored."
         )
 
 
@@ -172,7 +173,7 @@ def sanitize_filename(filename: str) -> str:
 
 def _full(file: UploadedFile, limits: Limits) -> LimitReached:
     return LimitReached(
-        f"You have {limits.documents} documents, which is the most. {file.shown} was not stored. "
+        f"You have {limits.documents} documents, which is the maximum. {file.shown} was not stored. "
         "Delete one and try again.",
         code="DOCUMENT_LIMIT",
     )
@@ -208,9 +209,9 @@ def _check_free(tx: Transaction, document_id: str, content_hash: str) -> None:
     key = f"documents/{document_id}"
     life = tx.row_state(key)
     if life == "deleted":
-        raise Gone("This document was deleted meanwhile. Nothing was stored.")
+        raise Gone("This document was deleted during the upload. Nothing was stored.")
     if life == "live" and tx.row(key)["contentHash"] != content_hash:
-        raise Conflict("This id belongs to a document with another content. Nothing was stored.")
+        raise Conflict("This id belongs to a document with different content. Nothing was stored.")
 
 
 def _store(

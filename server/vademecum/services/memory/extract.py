@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 TEMPERATURE = 0.1
 # Enough for entities, relationships, memories and facts. The original program allows 200 tokens for entities alone.
 MAX_REPLY_TOKENS = 1500
-UNREADABLE = "The model's reply could not be read: there is no JSON in it. Another model may do better."
+UNREADABLE = (
+    "The model's reply could not be read, because it contains no JSON. Another model may work better."
+)
 
 
 class _NewTurn(msgspec.Struct, rename="camel"):

@@ -171,7 +171,7 @@ class MemoryVectorizer:
         if len(todo) > ROWS_PER_TURN:
             self._schedule_again(user_id)
         elif failed:
-            raise Broken(f"{failed} rows of memory could not be embedded.")
+            raise Broken(f"{failed} rows of the memory could not be embedded.")
 
     async def _list_todo(self, user_id: str) -> list[str]:
         """Return the keys of rows without vectors.

@@ -32,7 +32,7 @@ def merge(tx: Transaction, project_id: str, into: str, limits: Limits) -> int:
     for each in (project_id, into):
         row_operations.require_live_row(tx, "projects", each)
     if project_id == into:
-        raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
+        raise BadRequest("A project cannot be merged into itself. Nothing was changed.")
     # Moved rows exist twice during the transaction, so the storage quota is checked only at the end.
     before, roomy = tx.totals.usage.bytes, msgspec.structs.replace(limits, storage_bytes=sys.maxsize)
     inside = [key for key in tx.dependents(PROJECTS + project_id) if tx.row_state(key) == "live"]

@@ -37,7 +37,7 @@ def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> 
     from_location, to_location = (locate_row(end, tx.head) for end in _ends(edge))
     if from_location != to_location:
         raise BadRequest(
-            "The two entities are in different projects, which share nothing. Nothing was changed."
+            "The two entities are in different projects and cannot be connected. Nothing was changed."
         )
     existing = _find_edges(tx, edge)
     if existing:

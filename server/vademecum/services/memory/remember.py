@@ -101,7 +101,7 @@ class Memories:
         normalized, text = await asyncio.to_thread(normalize_and_redact, statement.text)
         if not text or (text != normalized and secrets.is_bare(text)):
             raise BadRequest(
-                "This is only a secret, and secrets are not remembered. Nothing was stored."
+                "The text contains only a secret, and the server never stores secrets. Nothing was stored."
                 if text
                 else "There is nothing to remember: `text` is empty."
             )
@@ -213,7 +213,7 @@ async def _resolve_partition(store: UserStore, statement: Statement) -> MemoryPa
         row_operations.check_live(store, "sessions", statement.session_id)
     scope = await resolve_scope(store, statement.session_id, statement.project)
     if isinstance(scope, Everything):
-        raise BadRequest("A memory is in one project, or in none: name the project, or leave `project` out.")
+        raise BadRequest("A memory belongs to one project or to none. Name the project, or omit `project`.")
     return scope
 
 

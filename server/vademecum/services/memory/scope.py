@@ -57,7 +57,7 @@ async def resolve_scope(store: UserStore, session_id: str | None, project: Proje
         return InProject(await find_project_by_name(store, project))
     if session_id is None:
         raise BadRequest(
-            "Name a session or a project. For all projects at once, say so: `project` null, in an address `*`."
+            "Name a session or a project. For all projects, send `project` as null, or as `*` in a URL."
         )
     return find_session_home(store.row_index.rows.get, session_id)
 
@@ -128,9 +128,9 @@ async def find_project_by_name(store: UserStore, said: str) -> str:
         )
         found += [row.id for row in rows if fold(row.name.strip()) == wanted]
     if not found:
-        raise NotFound(f"There is no project called “{short_name(said)}”.")
+        raise NotFound(f"There is no project with the name “{short_name(said)}”.")
     if len(found) > 1:
         raise Conflict(
-            f"{len(found)} projects are called “{short_name(said)}”. Name it by its id: {', '.join(sorted(found)[:5])}."
+            f"{len(found)} projects have the name “{short_name(said)}”. Use an id: {', '.join(sorted(found)[:5])}."
         )
     return found[0]

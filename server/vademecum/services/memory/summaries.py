@@ -19,7 +19,7 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     _check_content(fields)
     session_id, project_id = fields.get("sessionId"), fields.get("projectId")
     if session_id is None and project_id is None:
-        raise BadRequest("A summary is of a session or a project: name one. Nothing was stored.")
+        raise BadRequest("A summary belongs to a session or a project. Nothing was stored. Name one of them.")
     if session_id is not None and project_id is not None:
         _check_within(tx, session_id, InProject(project_id))
     return row_operations.add(tx, "summaries", fields, limits)
@@ -28,8 +28,8 @@ def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
 def _check_within(tx: Transaction, session_id: str, home: InProject) -> None:
     if find_session_home(tx.head, session_id) != home:
         raise BadRequest(
-            "The session is not in this project. Name the session alone: its summary is where it is. "
-            "Nothing was stored."
+            "The session is not in this project. Nothing was stored. Name only the session: its summary belongs to the "
+            "project of the session."
         )
 
 

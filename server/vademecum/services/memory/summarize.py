@@ -36,8 +36,8 @@ TEMPERATURE = 0.2
 MAX_REPLY_TOKENS = 1200
 OWNER_FIELDS = {"sessions": "sessionId", "projects": "projectId"}
 NO_MODEL = (
-    "No assistant is set up on this server, and only a language model can write summaries. Whoever runs the server can "
-    "name one: VADEMECUM_ASSISTANT_URL."
+    "No assistant is set up on this server, and only a language model can write summaries. The administrator can set "
+    "one up (VADEMECUM_ASSISTANT_URL)."
 )
 
 
@@ -148,9 +148,7 @@ class Summaries:
             raise NotFound(f"There is no such {noun}.")
         text = summary_input.keep_newest(await _input_parts(store, subject))
         if not text:
-            raise NothingToSummarise(
-                f"Nothing has been said in this {noun} yet, so there is nothing to summarise."
-            )
+            raise NothingToSummarise(f"This {noun} has no messages yet, so there is nothing to summarize.")
         return text
 
     def _model(self) -> Endpoint:
@@ -169,7 +167,7 @@ def _create_job(tx: Transaction, subject: str) -> Job:
     if earlier is not None and earlier.state in ("waiting", "running"):
         return earlier
     if tx.row_state(subject) != "live":
-        raise NotFound("It was deleted meanwhile.")
+        raise NotFound("It was deleted in the meantime.")
     job = jobs.create(subject, tx.seq, "", tx.now)
     tx.jobs.put(job)
     return job

@@ -44,9 +44,9 @@ def read_choice(settings: Settings) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise Broken(
-            f"{path} cannot be read: it names the model in use. Nothing was changed. Write the name of that folder of "
-            f"{settings.models_folder} into it, or remove it: then the server chooses, and what another model has "
-            "embedded is embedded again."
+            f"{path} cannot be read. It names the model in use. Nothing was changed. Write the name of the model's "
+            f"folder in {settings.models_folder} into it. If you remove it instead, the server chooses a model and "
+            "embeds the texts of any other model again."
         ) from error
 
 
@@ -68,7 +68,7 @@ def install_hint(settings: Settings) -> str:
     command = f"vademecum models pull{where}"
     if settings.models is not None:
         command = f"VADEMECUM_MODELS={shlex.quote(str(settings.models))} {command}"
-    return f"`{command}` brings one"
+    return f"`{command}` installs one"
 
 
 def write_choice(settings: Settings, name: str) -> None:

@@ -44,10 +44,11 @@ def find_file(settings: Settings, model: str, path: str) -> tuple[Path, File]:
         next((file for file in installed.manifest.files if file.path == path), None) if installed else None
     )
     if installed is None or listed is None:
-        raise NotFound("There is no such file of a model here. `GET /v1/models` lists them all.")
+        raise NotFound("The server has no such model file. `GET /v1/models` lists them all.")
     file = installed.folder / listed.path
     if not file.is_file() or file.stat().st_size != listed.bytes:
         raise NotFound(
-            f"{listed.path} of {installed.manifest.id} is damaged here. `vademecum models verify` says more."
+            f"{listed.path} of {installed.manifest.id} is damaged on the server. Run `vademecum models verify` there "
+            "for details."
         )
     return file, listed

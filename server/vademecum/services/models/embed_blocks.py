@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 COLLECTION = "vectorEmbeddings"
 BLOCKS_PER_TURN = 4
 MAX_ATTEMPTS = 3
-FAILED_DETAIL = "A part of it could not be prepared for search by meaning. It is found by its words; add it again for the rest."
+FAILED_DETAIL = (
+    "A part of this document could not be embedded, so search finds that part only by its words. Add the document "
+    "again to retry."
+)
 
 _log = structlog.get_logger("vademecum.embed")
 

@@ -131,8 +131,8 @@ class ModelChange:
                 return
             if self._plan is not None and name != self._plan.before:
                 raise Conflict(
-                    f"The change from {self._plan.before} to {self._plan.target} is in progress. Let it finish, or go "
-                    f"back with `vademecum models use {self._plan.before}`. Nothing was changed."
+                    f"The change from {self._plan.before} to {self._plan.target} is in progress. Wait until it is "
+                    f"complete, or go back with `vademecum models use {self._plan.before}`. Nothing was changed."
                 )
             on_old_model: set[str] = set()
             if current is not None:  # without a current model there are no old vectors to replace

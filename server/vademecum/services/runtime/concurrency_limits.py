@@ -71,7 +71,7 @@ class UploadLimit(_ConcurrencyLimit):
 
         release = self._acquire(
             user_id,
-            busy(f"{self.per_user} of your files are being read already"),
+            busy(f"The server is already reading {self.per_user} of your files"),
             busy("The server is reading as many files as it can"),
         )
         try:
@@ -95,7 +95,8 @@ class QuestionLimit(_ConcurrencyLimit):
         return self._acquire(
             user_id,
             RateLimited(
-                f"{self.per_user} of your questions are being answered already. Stop one, or wait until one is done.",
+                f"The server is already answering {self.per_user} of your questions. Stop one, or wait until one is "
+                "done.",
                 retry_after_s=RETRY_AFTER_S,
             ),
             Busy(

@@ -104,7 +104,7 @@ class DocumentSearch:
         check_session_id(session_id)
         if not limits.searches_documents:
             raise TierTooLow(
-                "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
+                "Document search requires a JIVE or JIGGA account. Your documents are still stored and synced."
             )
         embedder = await self._inference.for_user(user_id, OPEN_TIMEOUT_S)
         used_mode: SearchMode = mode if embedder is not None else "words"

@@ -314,7 +314,7 @@ class Indexer:
         while more:
             async with self._users.open(user_id) as store:
                 if store.epoch != epoch:
-                    raise Broken("The records were restored while they were being indexed.")
+                    raise Broken("The records were restored from a backup while the server indexed them.")
                 rows, after, more = await self._source.page(store, after)
             await self._indexes.run_in_writer(partial(self._apply, index, rows, (epoch, after)))
         index.close()

@@ -12,9 +12,9 @@ from vademecum.services.sync.batches import BATCH_BYTES, split_into_batches
 
 START_FROM_ZERO = (
     "Nothing on the device is lost. Keep its rows, drop the checkpoints of all collections (with RxDB: start each "
-    "replication under a new `replicationIdentifier`), pull from `lwt=0` without `id`, and push every row that the device "
-    "holds. Send the row as this pull brought it as `assumedMasterState` once the device has merged both; without one, "
-    "the server unites a row that it restored with the one that is pushed. Send `epoch` of this answer as `?epoch=`."
+    "replication under a new `replicationIdentifier`), pull from `lwt=0` without `id`, and push every row of the "
+    "device. Once the device has merged its row with the pulled one, send the pulled row as `assumedMasterState`. "
+    "Without it, the server merges a restored row with the pushed one. Send `epoch` of this response as `?epoch=`."
 )
 
 

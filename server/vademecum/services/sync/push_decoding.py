@@ -26,8 +26,8 @@ from vademecum.model.schema.validation_messages import describe_problem
 
 ROWS_MAX = 1000  # the maximum number of rows in one push; RxDB sends 100
 CUT_MAX = 4 * 2**20  # the maximum size in bytes of a body that is repaired, because repairs are slow
-NO_NUMBER = "A number in it is larger than any that can be kept."
-NOT_JSON = "It holds NaN, Infinity or a raw control character, which JSON does not allow."
+NO_NUMBER = "The row contains a number that is too large to store."
+NOT_JSON = "The row contains NaN, Infinity or a raw control character, which JSON does not allow."
 _NULL = msgspec.Raw(b"null")
 _NO_MODELS: Mapping[str, int] = {}
 
@@ -98,8 +98,8 @@ def _read_rows(
     rows, is_repaired, not_json = _read(body)
     if len(rows) > ROWS_MAX:
         raise BadRequest(
-            f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
-            "lost: send them in smaller batches."
+            f"A push can contain at most {ROWS_MAX} rows, but this one contains {len(rows)}. Nothing was changed. Send "
+            "the rows in smaller batches."
         )
     incoming = [_decode_row(collection, row, user_id, dims, is_repaired=is_repaired) for row in rows]
     for number in not_json:
@@ -192,7 +192,7 @@ def find_problem(
     except msgspec.ValidationError as error:
         return describe_problem(str(error), "The row")
     if row.get("userId", user_id) != user_id:
-        return "`userId` is not the account's."
+        return "`userId` is not the id of this account."
     if row.get("embedding") is not None:  # only blocks have an embedding
         return vector_codec.find_vector_problem(row["embedding"], row["dims"], dims.get(row["model"]))
     return None

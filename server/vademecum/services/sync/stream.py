@@ -183,8 +183,8 @@ class Hub:
         """
         if len(self._subscriptions.get(user_id, ())) >= self._bounds.streams:
             raise TooManyStreams(
-                f"This account has {self._bounds.streams} live streams open, which is the most. Nothing is lost: "
-                f"pull and push go on without one. Close the app where you do not need it, or try again in {RETRY_S} s.",
+                f"This account has {self._bounds.streams} open streams, which is the maximum. Nothing is lost: pull "
+                f"and push work without a stream. Close the app where you do not need it, or try again in {RETRY_S} s.",
                 retry_after_s=RETRY_S,
             )
         subscription = Subscription(collections, named, self._bounds)

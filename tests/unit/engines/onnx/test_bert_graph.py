@@ -125,7 +125,7 @@ def test_all_minilm_has_the_pinned_hashes(minilm: Path) -> None:
         ({"model_type": "roberta"}, "model_type is 'roberta'"),
         ({"hidden_act": "relu"}, "hidden_act is 'relu'"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type"),
-        ({"num_attention_heads": 5}, "do not divide"),
+        ({"num_attention_heads": 5}, "cannot be divided"),
         ({"hidden_size": "many"}, "not the configuration"),
     ],
 )
@@ -142,7 +142,7 @@ def test_error_names_the_wrong_weight(
     name = "encoder.layer.1.output.dense.bias"
     with pytest.raises(ModelError, match=f"no {name}"):
         build_graph(shape, {key: value for key, value in weights.items() if key != name})
-    with pytest.raises(ModelError, match="configuration wants"):
+    with pytest.raises(ModelError, match="configuration requires"):
         build_graph(shape, weights | {name: np.zeros(3, dtype=np.float32)})
     (tmp_path / "model.safetensors").write_bytes(b"not tensors")
     with pytest.raises(ModelError, match="not a readable safetensors"):

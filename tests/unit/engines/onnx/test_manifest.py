@@ -65,7 +65,7 @@ def test_verify_reports_changed_and_missing_files(copy: Path) -> None:
         manifests.verify(copy)
     assert error.value.code == "MODEL_CHECKSUM"
     (copy / "model.onnx").write_bytes(data[:-1])
-    with pytest.raises(ModelError, match="its manifest says"):
+    with pytest.raises(ModelError, match="its manifest declares"):
         manifests.verify(copy, deep=False)
     (copy / "model.onnx").unlink()
     with pytest.raises(ModelError, match="is missing"):

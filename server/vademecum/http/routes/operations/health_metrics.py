@@ -55,7 +55,7 @@ async def health_route() -> Health:
     operation_id="getReadiness",
     tags=["operations"],
     summary="Check whether the server is ready",
-    responses={503: ResponseSpec(Readiness, False, "Not ready; the failed check tells why")},
+    responses={503: ResponseSpec(Readiness, False, "Not ready; the failed check gives the reason")},
 )
 async def ready_route(request: Req) -> Response[Readiness]:
     """Report whether the server is ready, with status 503 if it is not. The checks read from the database and write to the
@@ -122,7 +122,7 @@ async def metrics_route(request: Req) -> bytes:
         "vademecum_fenced_accounts": (len(services.users.fenced()), "accounts whose records are damaged"),
         "vademecum_attached_files": (services.users.count_attached(), "users' files open now"),
         "vademecum_streams": (services.hub.count(), "open streams"),
-        "vademecum_answers": (services.answers.count(), "answers under way"),
+        "vademecum_answers": (services.answers.count(), "answers in progress"),
         **{
             f"vademecum_jobs_{name}": (job.count_pending(), f"users with {name} work to do")
             for name, job in services.background_jobs.jobs.items()
