@@ -47,8 +47,8 @@ class RedactingText:
         self.redactions = 0
         self._values_left = VALUES_MAX
 
-    def text(self, value: object, most: int = PART_MAX) -> str:
-        """Return a value as text of at most `most` characters.
+    def text(self, value: object, max_length: int = PART_MAX) -> str:
+        """Return a value as text of at most `max_length` characters.
 
         A value that is not a string becomes JSON. Its strings are redacted first, because JSON escapes disguise
         secrets.
@@ -56,13 +56,13 @@ class RedactingText:
         if value is None:
             return ""
         text = value if isinstance(value, str) else json.dumps(self._redact(value), ensure_ascii=False)
-        redacted, count = hide(text, most)
+        redacted, count = hide(text, max_length)
         self.redactions += count
-        return redacted + ("…" if len(text) > most else "")
+        return redacted + ("…" if len(text) > max_length else "")
 
-    def path(self, value: object, most: int) -> str:
+    def path(self, value: object, max_length: int) -> str:
         """Return a redacted path or id."""
-        redacted, count = hide_in_path(_string(value), most)
+        redacted, count = hide_in_path(_string(value), max_length)
         self.redactions += count
         return redacted
 

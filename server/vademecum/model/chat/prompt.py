@@ -227,18 +227,18 @@ async def assemble(draft: RenderedPrompt, budget: Budget, count: Count) -> Promp
         raise SystemPromptTooLarge(system, system_max)
 
     state = _fit_best(STATE, draft.facts, budget.state, costs)
-    left = budget.total - MIN_RESPONSE_TOKENS - system - state.tokens
-    volatile_max = min(budget.volatile, left)
+    remaining = budget.total - MIN_RESPONSE_TOKENS - system - state.tokens
+    volatile_max = min(budget.volatile, remaining)
     turns = await _fit_newest(draft.turns, volatile_max, costs, count)
     memory_max = min(budget.volatile // 3, volatile_max - turns.tokens)
     kept_turns = {turn.id for turn in turns.kept}
     memories = [piece for piece in draft.memories if piece.turn not in kept_turns]
     memory = _fit_best(MEMORY, memories, memory_max, costs)
     volatile = turns.tokens + memory.tokens
-    rag_max = min(budget.rag, left - volatile)
+    rag_max = min(budget.rag, remaining - volatile)
     rag = _fit_best(draft.documents, draft.passages, rag_max, costs)
 
-    response = min(budget.response, left + MIN_RESPONSE_TOKENS - volatile - rag.tokens)
+    response = min(budget.response, remaining + MIN_RESPONSE_TOKENS - volatile - rag.tokens)
     candidates = (draft.facts, draft.turns, memories, draft.passages)
     kept = (state.kept, turns.kept, memory.kept, rag.kept)
     return Prompt(
@@ -252,8 +252,8 @@ async def assemble(draft: RenderedPrompt, budget: Budget, count: Count) -> Promp
 
 def _without_weak(passages: Sequence[Passage], min_share: float) -> Iterable[Passage]:
     """Return the first MIN_PASSAGES passages, and the others that have `min_share` of the best score."""
-    least = min_share * max((passage.score for passage in passages), default=0.0)
-    return (p for rank, p in enumerate(passages) if rank < MIN_PASSAGES or p.score >= least)
+    min_score = min_share * max((passage.score for passage in passages), default=0.0)
+    return (p for rank, p in enumerate(passages) if rank < MIN_PASSAGES or p.score >= min_score)
 
 
 def nothing_found(searched: Sequence[str]) -> str:

@@ -60,10 +60,10 @@ class AnswerText:
             return self.end()
         found = _UNOPENED.search(self._pending)
         if found is None:
-            held = _partial(self._pending)
+            pending_length = _partial(self._pending)
             ready, self._pending = (
-                self._pending[: len(self._pending) - held],
-                self._pending[-held:] if held else "",
+                self._pending[: len(self._pending) - pending_length],
+                self._pending[-pending_length:] if pending_length else "",
             )
             self._shown += ready
             return ready

@@ -176,8 +176,10 @@ def _is_possessive(word: str) -> bool:
 def _names(tokens: Sequence[str]) -> tuple[str, ...]:
     """Return the capitalized words that do not begin a sentence. Their order shows who does what to whom."""
     followed = zip([".", *tokens], tokens, strict=False)
-    named = (token for before, token in followed if token[0].isupper() and before not in (".", "!", "?", ":"))
-    plain = (_CONTRACTED.sub("", _fold_word(name)) for name in named)
+    capitalized = (
+        token for before, token in followed if token[0].isupper() and before not in (".", "!", "?", ":")
+    )
+    plain = (_CONTRACTED.sub("", _fold_word(name)) for name in capitalized)
     return tuple(name for name in plain if name != "i")
 
 
@@ -187,8 +189,8 @@ def _numbers(tokens: Sequence[str]) -> tuple[str, ...]:
     digits = [
         f"{fold(token)} {_fold_word(unit)}" for token, unit in followed if any(c.isdigit() for c in token)
     ]
-    said = [word for word in map(_fold_word, tokens) if word in NUMBERS]
-    return tuple(sorted([*digits, *said]))
+    number_words = [word for word in map(_fold_word, tokens) if word in NUMBERS]
+    return tuple(sorted([*digits, *number_words]))
 
 
 def _negated(words: Sequence[str]) -> tuple[str, ...]:

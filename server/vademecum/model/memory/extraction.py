@@ -152,15 +152,15 @@ def _validate(reply: dict[str, Any]) -> ValidatedExtraction:
     )
 
 
-def _take_distinct(most: int, items: Iterable[T | None]) -> list[T]:
-    """Return at most `most` distinct items, without None."""
-    kept: list[T] = []
+def _take_distinct(max_count: int, items: Iterable[T | None]) -> list[T]:
+    """Return at most `max_count` distinct items, without None."""
+    distinct: list[T] = []
     for one in items:
-        if one is not None and one not in kept:
-            kept.append(one)
-        if len(kept) == most:
+        if one is not None and one not in distinct:
+            distinct.append(one)
+        if len(distinct) == max_count:
             break
-    return kept
+    return distinct
 
 
 def _entity(item: dict[str, Any]) -> Entity | None:
@@ -204,9 +204,9 @@ def _fact(item: dict[str, Any]) -> Fact | None:
     return Fact(key, value, round(float(min(max(confidence, 0), 1)), 3))
 
 
-def _line(value: Any, most: int) -> str:
+def _line(value: Any, max_length: int) -> str:
     """Return a string of the reply on one line, or "" for any other value."""
-    return sanitize_line(value[: 4 * most])[:most].strip() if isinstance(value, str) else ""
+    return sanitize_line(value[: 4 * max_length])[:max_length].strip() if isinstance(value, str) else ""
 
 
 def _list(reply: dict[str, Any], name: str) -> list[Any]:

@@ -111,8 +111,8 @@ def is_open(job: Job) -> bool:
 
 def first_due(among: Iterable[Job]) -> Job | None:
     """Return the job to try first. A job that is `running` here was interrupted by a crash."""
-    tried = (job for job in among if job.state in ("waiting", "running"))
-    return min(tried, key=lambda job: (job.due, job.seq, job.id), default=None)
+    unfinished = (job for job in among if job.state in ("waiting", "running"))
+    return min(unfinished, key=lambda job: (job.due, job.seq, job.id), default=None)
 
 
 def complete(job: Job) -> Job:

@@ -300,11 +300,11 @@ class AccountStore(ABC):
 
     @abstractmethod
     async def save_token(
-        self, token: Token, most: int | None = None, check: AccountCheck | None = None
+        self, token: Token, max_count: int | None = None, check: AccountCheck | None = None
     ) -> None:
         """Save a token, unless `check` raises an error.
 
-        Raises NotFound if the account does not exist, and Conflict if it has `most` tokens of this kind.
+        Raises NotFound if the account does not exist, and Conflict if it has `max_count` tokens of this kind.
         """
 
     @abstractmethod
@@ -339,10 +339,10 @@ class AccountStore(ABC):
         """Return all accounts and tokens as a file for a backup. Raises Broken if that fails."""
 
     @abstractmethod
-    async def adopt_missing(self, path: Path, left: set[str], empty: set[str]) -> AdoptionResult:
+    async def adopt_missing(self, path: Path, deleted_ids: set[str], empty: set[str]) -> AdoptionResult:
         """Add the accounts of a backup that this server lacks, with their API tokens.
 
-        Deleted accounts (`left`) are not added. An existing account with the same email is replaced if it is in
+        Deleted accounts (`deleted_ids`) are not added. An existing account with the same email is replaced if it is in
         `empty`.
         """
 

@@ -25,15 +25,15 @@ def entity_id(project_id: str, kind: str, name: str) -> str:
     return _derived(project_id, kind, normalize_name(name))
 
 
-def join_notes(known: str | None, said: str | None, before: str | None = None) -> str | None:
+def join_notes(stored: str | None, new: str | None, base: str | None = None) -> str | None:
     """Join the notes of two versions of an entity, each line once, or return None if no line remains.
 
-    `before`: the version from which `said` was edited. Lines of `before` that `said` lacks were deleted by the user.
+    `base`: the version from which `new` was edited. Lines of `base` that `new` lacks were deleted by the user.
     """
-    lines = [(text or "").strip().split("\n") for text in (known, said, before)]
-    gone = {*lines[2]} - {*lines[1]} - {""}
-    kept = dict.fromkeys([line for line in lines[0] if line not in gone] + lines[1])
-    return "\n".join(kept).strip() or None
+    lines = [(text or "").strip().split("\n") for text in (stored, new, base)]
+    deleted = {*lines[2]} - {*lines[1]} - {""}
+    joined = dict.fromkeys([line for line in lines[0] if line not in deleted] + lines[1])
+    return "\n".join(joined).strip() or None
 
 
 def relationship_id(from_id: str, to_id: str, label: str) -> str:
@@ -64,9 +64,9 @@ def dedup_key(path: str | None, content: str) -> str:
     return f"path\0{path}" if path else f"content\0{content}"
 
 
-def observation_id(key: str, project_id: str, session: str, kind: str, known_by: str) -> str:
-    """Return the id of an observation. `known_by`: the result of `dedup_key`."""
-    return "o" + _keyed(key, "\0".join(("observation", project_id, session, kind, known_by)))
+def observation_id(key: str, project_id: str, session: str, kind: str, content_key: str) -> str:
+    """Return the id of an observation. `content_key`: the result of `dedup_key`."""
+    return "o" + _keyed(key, "\0".join(("observation", project_id, session, kind, content_key)))
 
 
 def root_id(key: str, name: str, root: str) -> str:

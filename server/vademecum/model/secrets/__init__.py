@@ -26,8 +26,8 @@ _LETTER = Pattern(r"[^\W_]")
 
 def find(text: str) -> list[Span]:
     """Return the secrets of a text in order, without overlaps."""
-    known = _known(text)
-    return _disjoint([*known, *_apart(by_look(text), known)])
+    known = _find_by_format_or_name(text)
+    return _disjoint([*known, *_exclude_overlapping(by_look(text), known)])
 
 
 def redact(text: str) -> str:
@@ -35,21 +35,21 @@ def redact(text: str) -> str:
     return hide(text, len(text))[0]
 
 
-def hide(text: str, most: int) -> tuple[str, int]:
-    """Return the first `most` characters with `HIDDEN` in place of each secret, and the number of these secrets.
+def hide(text: str, max_length: int) -> tuple[str, int]:
+    """Return the first `max_length` characters with `HIDDEN` in place of each secret, and the number of these secrets.
 
     A secret that begins before the cut is redacted as a whole, because its first half alone would not be detected.
     """
-    return _without(text, most, find(text[: most + BEYOND]), lambda _: HIDDEN)
+    return _replace_spans(text, max_length, find(text[: max_length + BEYOND]), lambda _: HIDDEN)
 
 
-def hide_in_path(path: str, most: int) -> tuple[str, int]:
+def hide_in_path(path: str, max_length: int) -> tuple[str, int]:
     """Redact a path or an id as `hide` does, each part of the path separately.
 
     Entropy is not considered, because names of builds and ids are random anyway. A redacted part keeps a short hash, so
     that different files stay different. The hash is too short to guess the secret.
     """
-    return _without(path, most, _known_in_parts(path[: most + BEYOND]), _marked)
+    return _replace_spans(path, max_length, _find_in_parts(path[: max_length + BEYOND]), _marked)
 
 
 def is_bare(redacted: str) -> bool:
@@ -58,27 +58,29 @@ def is_bare(redacted: str) -> bool:
     return not _LETTER.compiled().search(rest)
 
 
-def _known(text: str) -> list[Span]:
+def _find_by_format_or_name(text: str) -> list[Span]:
     """Return the secrets that are detected by their format or name."""
     return _disjoint([*by_shape(text), *by_name(text)])
 
 
-def _known_in_parts(path: str) -> list[Span]:
+def _find_in_parts(path: str) -> list[Span]:
     found, at = [], 0
     for part in path.split("/"):
-        found += [Span(at + span.start, at + span.end, span.kind) for span in _known(part)]
+        found += [Span(at + span.start, at + span.end, span.kind) for span in _find_by_format_or_name(part)]
         at += len(part) + 1
     return found
 
 
-def _without(text: str, most: int, spans: list[Span], instead: Callable[[str], str]) -> tuple[str, int]:
-    """Return the first `most` characters with each secret replaced by `instead`, and the number of these secrets."""
-    kept, at = [], 0
-    spans = [span for span in spans if span.start < most]
+def _replace_spans(
+    text: str, max_length: int, spans: list[Span], instead: Callable[[str], str]
+) -> tuple[str, int]:
+    """Return the first `max_length` characters with each secret replaced by `instead`, and the number of these secrets."""
+    parts, at = [], 0
+    spans = [span for span in spans if span.start < max_length]
     for span in spans:
-        kept += [text[at : span.start], instead(text[span.start : span.end])]
+        parts += [text[at : span.start], instead(text[span.start : span.end])]
         at = span.end
-    return "".join([*kept, text[at:most]]), len(spans)
+    return "".join([*parts, text[at:max_length]]), len(spans)
 
 
 def _marked(secret: str) -> str:
@@ -99,15 +101,15 @@ def _disjoint(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def _apart(runs: Iterable[Span], known: list[Span]) -> Iterator[Span]:
+def _exclude_overlapping(runs: Iterable[Span], known: list[Span]) -> Iterator[Span]:
     """Yield the runs that overlap no span in `known`. Where they overlap, the known span has more accurate ends.
 
     Both inputs are in order.
     """
-    ahead = iter(known)
-    near = next(ahead, None)
+    remaining = iter(known)
+    nearest = next(remaining, None)
     for run in runs:
-        while near and near.end <= run.start:
-            near = next(ahead, None)
-        if not near or near.start >= run.end:
+        while nearest and nearest.end <= run.start:
+            nearest = next(remaining, None)
+        if not nearest or nearest.start >= run.end:
             yield run

@@ -113,7 +113,7 @@ _SAYINGS = (
     "incorrecta correcta segura el una muy no sbagliata corretta errada correta segura uma muito verkeerd juist niet "
     "te неверный неправильный не верный слишком"
 )
-_SAID = frozenset(_SAYINGS.split())
+_NO_SECRETS = frozenset(_SAYINGS.split())
 
 
 def by_name(text: str) -> Iterator[Span]:
@@ -134,10 +134,10 @@ def by_name(text: str) -> Iterator[Span]:
             yield Span(*found.span(), "card number")
 
 
-def _quoted(found: re.Match[str], text: str) -> str:
+def _quoted(match: re.Match[str], text: str) -> str:
     """Return the secret up to its closing quote, or "" if no quote closes it on the same line."""
-    start = found.start("secret")
-    end = text.find(_CLOSING.get(found["quote"][-1:], "\n"), start, start + QUOTED_MAX)
+    start = match.start("secret")
+    end = text.find(_CLOSING.get(match["quote"][-1:], "\n"), start, start + QUOTED_MAX)
     secret = text[start:end] if end > start else ""
     return "" if "\n" in secret else secret
 
@@ -151,7 +151,7 @@ def _phrase(text: str, start: int) -> str:
     words = rest[0].lower().split() if rest else []
     if not PHRASE_MIN <= len(words) <= PHRASE_MAX or not all(map(_is_plain, words)):
         return ""
-    makes_one = any(word in _SAID or word.endswith(("ed", "ing")) for word in words[1:])
+    makes_one = any(word in _NO_SECRETS or word.endswith(("ed", "ing")) for word in words[1:])
     return "" if makes_one or rest is None else rest[0].rstrip()
 
 
@@ -171,7 +171,7 @@ def _without_end(value: str) -> str:
     return word if _is_plain(word) else value
 
 
-def _is_value(found: re.Match[str], secret: str, after: str) -> bool:
+def _is_value(match: re.Match[str], secret: str, after: str) -> bool:
     """Return whether the value after the name of a secret is a secret.
 
     A value that is quoted or is not a plain word counts as a secret. A plain word counts only if it is assigned
@@ -180,11 +180,11 @@ def _is_value(found: re.Match[str], secret: str, after: str) -> bool:
     """
     if len(secret) < 4 or _CODE.compiled().match(secret) or secret.endswith("("):
         return False
-    if found["quote"] or not _is_plain(secret):
+    if match["quote"] or not _is_plain(secret):
         return True
-    ends = found["sign"] == "=" or found["secret"] != secret or not after.strip() or after.startswith("\n")
-    said = found["is"] and secret.lower().endswith(("ed", "ing"))
-    return ends and secret.lower() not in _SAID and not said
+    ends = match["sign"] == "=" or match["secret"] != secret or not after.strip() or after.startswith("\n")
+    is_participle = match["is"] and secret.lower().endswith(("ed", "ing"))
+    return ends and secret.lower() not in _NO_SECRETS and not is_participle
 
 
 def _is_plain(word: str) -> bool:

@@ -85,10 +85,12 @@ def is_valid_base(collection: Collection, base: Json) -> bool:
 
 
 def _take_changed(group: tuple[str, ...], base: Json, stored: Json, new: Json, merged: Json) -> None:
-    ours, theirs, wanted = ([side.get(name, _MISSING) for name in group] for side in (base, stored, new))
-    if wanted == ours or theirs != ours:
+    base_values, stored_values, new_values = (
+        [side.get(name, _MISSING) for name in group] for side in (base, stored, new)
+    )
+    if new_values == base_values or stored_values != base_values:
         return
-    for name, value in zip(group, wanted, strict=True):
+    for name, value in zip(group, new_values, strict=True):
         if value is _MISSING:
             merged.pop(name, None)
         else:
@@ -99,5 +101,5 @@ def _merge_set(base: list[str], stored: list[str], new: list[str]) -> list[str]:
     """Merge lists of ids as sets. This takes linear time, because each list may have ten thousand ids."""
     removed = set(base) - set(new)
     known = {*base, *stored}
-    kept = [item for item in stored if item not in removed]
-    return kept + [item for item in dict.fromkeys(new) if item not in known]
+    remaining = [item for item in stored if item not in removed]
+    return remaining + [item for item in dict.fromkeys(new) if item not in known]

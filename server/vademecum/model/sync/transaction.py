@@ -273,11 +273,11 @@ class Transaction:
 
     def prefetch(self, keys: Iterable[str]) -> None:
         """Read the bodies of `keys` with one statement, so that later reads need none."""
-        wanted = [
+        missing = [
             k for k in keys if k in self._row_index.rows and k not in self._bodies and k not in self.changes
         ]
-        if wanted:
-            self._bodies.update(self._read(wanted))
+        if missing:
+            self._bodies.update(self._read(missing))
 
     def dependents(self, key: str) -> list[str]:
         """Return the sorted keys of the live and waiting rows that have `key` as a parent or a reference."""
@@ -310,15 +310,15 @@ class Transaction:
 
     # -- changing -----------------------------------------------------------------------------------------------
 
-    def measure_growth(self, key: str, row: Json, body: bytes, named: Links | None = None) -> int:
+    def measure_growth(self, key: str, row: Json, body: bytes, known_links: Links | None = None) -> int:
         """Return the bytes that storing `row` would add to `totals.usage`.
 
-        `named`: the row's links, if already known.
+        `known_links`: the row's links, if already known.
         """
         name = key.partition("/")[0]
         charged = charged_bytes(name, row, len(body))
-        _, named_here = named if named is not None else links(self.collections[name], row)
-        references = self.totals.references + len(named_here)
+        _, row_links = known_links if known_links is not None else links(self.collections[name], row)
+        references = self.totals.references + len(row_links)
         before = self.head(key)
         if before is not None and not before.deleted:
             charged -= before.size
@@ -334,15 +334,15 @@ class Transaction:
         body: bytes,
         *,
         waiting: bool = False,
-        named: Links | None = None,
+        known_links: Links | None = None,
         same_text: bool = False,
     ) -> None:
         """Store a live row under the next `seq`, or under `WAITING` if its parent has not arrived.
 
-        `named`: the row's links, if already known. `same_text`: as in `Change`.
+        `known_links`: the row's links, if already known. `same_text`: as in `Change`.
         """
         collection = self.collections[key.partition("/")[0]]
-        parents, references = named if named is not None else links(collection, row)
+        parents, references = known_links if known_links is not None else links(collection, row)
         unique_value = row.get(collection.unique, "") if collection.unique else ""
         size = charged_bytes(collection.name, row, len(body))
         chunks = len(row.get("chunks", ()))

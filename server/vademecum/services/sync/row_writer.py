@@ -157,7 +157,7 @@ class RowWriter:
             return Rejected(rejected_row, exceeded.code, message, decision.base, exceeded)
         parent_states = [tx.row_state(parent) for parent in row_links[0]]
         waiting = "missing" in parent_states and (head is None or head.seq == WAITING)
-        tx.put(key, row, body, waiting=waiting, named=row_links)
+        tx.put(key, row, body, waiting=waiting, known_links=row_links)
         if "deleted" in parent_states:  # an edit moved the row under a deleted parent
             cascade.delete_with_dependents(tx, key)
             return Accepted(tx.row(key))
@@ -201,11 +201,11 @@ def _find_merge_problem(collection: Collection, row: Json) -> str | None:
     return None
 
 
-def _keep_frozen_fields(collection: Collection, wanted: Json, stored: StoredRow | None) -> Json:
-    """Return `wanted` with the frozen fields of the stored live row, if there is one."""
+def _keep_frozen_fields(collection: Collection, proposed: Json, stored: StoredRow | None) -> Json:
+    """Return `proposed` with the frozen fields of the stored live row, if there is one."""
     if stored is None or stored.deleted:
-        return wanted
+        return proposed
     changed = {
-        f: stored.row[f] for f in collection.frozen if f in stored.row and wanted.get(f) != stored.row[f]
+        f: stored.row[f] for f in collection.frozen if f in stored.row and proposed.get(f) != stored.row[f]
     }
-    return {**wanted, **changed} if changed else wanted
+    return {**proposed, **changed} if changed else proposed
