@@ -237,14 +237,16 @@ class DuckDBAccountStore(AccountStore):
         return account
 
     async def save_token(
-        self, token: Token, most: int | None = None, check: AccountCheck | None = None
+        self, token: Token, max_count: int | None = None, check: AccountCheck | None = None
     ) -> None:
         async with self._turn:
             account = self._known(token.account_id)
             if check is not None:
                 check(account)
-            if most is not None and self._count(token.account_id, token.kind) >= most:
-                raise Conflict(f"This account already has {most} tokens. Revoke one that you no longer use.")
+            if max_count is not None and self._count(token.account_id, token.kind) >= max_count:
+                raise Conflict(
+                    f"This account already has {max_count} tokens. Revoke one that you no longer use."
+                )
             await self._execute([_insert("tokens", token)])
             if token.account_id in self.accounts:
                 self._remember_token(token)
@@ -368,17 +370,17 @@ class DuckDBAccountStore(AccountStore):
 
         return await self._instance.run(work, ACCOUNTS)
 
-    async def adopt_missing(self, path: Path, left: set[str], empty: set[str]) -> AdoptionResult:
+    async def adopt_missing(self, path: Path, deleted_ids: set[str], empty: set[str]) -> AdoptionResult:
         """Add the accounts of a backup that are missing here, with their API tokens.
 
-        `left` contains the ids of accounts that were deleted; they are not added. If an account of this server has the
-        same email, it is replaced if its id is in `empty`; otherwise the backup's account is skipped.
+        Accounts whose ids are in `deleted_ids` are not added. If an account of this server has the same email, it is
+        replaced if its id is in `empty`; otherwise the backup's account is skipped.
         """
         accounts, tokens = await self._instance.run(lambda cursor: self._read_copy(cursor, path), ACCOUNTS)
         result = AdoptionResult()
         adopted: set[str] = set()
         for account in accounts:
-            if account.id in self.accounts or account.id in left:
+            if account.id in self.accounts or account.id in deleted_ids:
                 continue
             holder = self.by_email(account.email)
             if holder is not None and holder.id not in empty:

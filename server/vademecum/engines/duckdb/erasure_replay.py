@@ -139,8 +139,8 @@ def _is_synced(tx: Transaction, key: str) -> bool:
 def _sessions_of(tx: Transaction, deleted_keys: list[str]) -> list[str]:
     """Return the sessions of deleted projects, which the deletion of a project does not delete."""
     projects = [key for key in deleted_keys if key.startswith(PROJECTS)]
-    named = sorted({key for project in projects for key in tx.dependents(project)})
-    return [key for key in named if key.startswith(SESSIONS)]
+    dependents = sorted({key for project in projects for key in tx.dependents(project)})
+    return [key for key in dependents if key.startswith(SESSIONS)]
 
 
 def _may_stay(tx: Transaction, key: str, places: Mapping[str, str | None]) -> bool:

@@ -354,8 +354,8 @@ def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
     is_of_another_file = "WAL does not match database file" in str(error)
     if not (found or is_of_another_file) or not wal.exists():
         return None
-    kept = wal.with_name(wal.name + ".damaged")
-    shutil.copy2(wal, kept)
+    damaged_copy = wal.with_name(wal.name + ".damaged")
+    shutil.copy2(wal, damaged_copy)
     position = int(found.group(1)) if found else 0
     size = wal.stat().st_size
     with wal.open("r+b") as file:
@@ -363,5 +363,5 @@ def truncate_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
         os.fsync(file.fileno())
     return (
         f"The log {wal.name} of folder {path.parent.name} was damaged and was cut at byte {position} of {size}. The "
-        f"commits before that are safe. The complete log is kept as {kept.name} until the next erasure."
+        f"commits before that are safe. The complete log is kept as {damaged_copy.name} until the next erasure."
     )

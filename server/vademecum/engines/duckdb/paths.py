@@ -48,7 +48,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 @contextmanager
-def translate_disk_errors(user_id: str, what: str, folder: Path) -> Iterator[None]:
+def translate_disk_errors(user_id: str, action: str, folder: Path) -> Iterator[None]:
     """Translate OSError inside the block: raise Busy if the disk is full, else Broken."""
     try:
         yield
@@ -56,7 +56,7 @@ def translate_disk_errors(user_id: str, what: str, folder: Path) -> Iterator[Non
         if is_full(error):
             raise not_now() from error
         raise Broken(
-            f"The account {user_id} cannot be {what}: {error.filename or folder} cannot be used ({error.strerror}). "
+            f"The account {user_id} cannot be {action}: {error.filename or folder} cannot be used ({error.strerror}). "
             "Nothing was changed, and other accounts are not affected. Make it a folder or file that the server can "
             "read and write."
         ) from error

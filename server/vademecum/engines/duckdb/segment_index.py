@@ -63,8 +63,8 @@ class CollectionSegments:
     def compact(self, heads: RowIndex) -> None:
         """Remove stale entries if they outnumber the live ones by more than `COMPACT_FROM`."""
         if len(self.seqs) > COMPACT_FROM + 2 * sum(self.live.values()):
-            kept = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
-            self.seqs, self.keys = [s for s, _ in kept], [k for _, k in kept]
+            current = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
+            self.seqs, self.keys = [s for s, _ in current], [k for _, k in current]
 
 
 @dataclass(slots=True)

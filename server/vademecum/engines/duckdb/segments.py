@@ -150,14 +150,14 @@ def read_bodies(cursor: Cursor, alias: str, locations: RowLocations, index: Segm
     A row that a concurrent commit has moved is missing from the result. The caller must locate it again.
     """
     found: dict[str, bytes] = {}
-    wanted = locations.keys
+    keys_by_seq = locations.keys
     columns = "collection, first, seqs, bodies, checksum"
     for name, first, seqs, bodies, stored_sum in _select(cursor, alias, columns, locations.runs):
         if first not in (verified := index[name].verified):
             verify(name, first, seqs, stored_sum, bodies=bodies)
             verified.add(first)
         rows = decoded(name, first, (_seqs.decode, seqs), (_raws.decode, bodies))
-        found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
+        found.update([(keys_by_seq[seq], bytes(body)) for seq, body in rows if seq in keys_by_seq])
     if locations.waiting:
         statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
         found.update(
@@ -190,18 +190,18 @@ def decode_rows(name: str, first: int, seqs: str, heads: str, bodies: str) -> li
 def compute_checksums(
     cursor: Cursor,
     alias: str,
-    wanted: Collection[SegmentName],
+    segments: Collection[SegmentName],
     runs: Iterable[Run],
     is_valid: Callable[[str, StoredRowHead, bytes], bool],
 ) -> tuple[list[NewChecksum], list[SegmentName]]:
-    """Compute checksums for those of the `wanted` segments that have none.
+    """Compute checksums for those of `segments` that have none.
 
     Return two values: the new checksums, and the names of segments that get none because a row is invalid.
     """
     new_checksums: list[NewChecksum] = []
     invalid: list[SegmentName] = []
     for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
-        if stored_sum is not None or (name, first) not in wanted:
+        if stored_sum is not None or (name, first) not in segments:
             continue
         rows = decode_rows(name, first, seqs, heads, bodies)
         if all(is_valid(name, head, bytes(body)) for _, head, body in rows):
@@ -247,9 +247,9 @@ def write_commit(
         if segment_name not in kept_segments:
             continue
         name, first = segment_name
-        kept = [row for row in rows if is_current(name, row[0], row[1])]
-        plans[name].rewritten[first] = len(kept)
-        packs.append(_rewrite_segment(segment_name, kept, has_checksum=stored_sum is not None))
+        current_rows = [row for row in rows if is_current(name, row[0], row[1])]
+        plans[name].rewritten[first] = len(current_rows)
+        packs.append(_rewrite_segment(segment_name, current_rows, has_checksum=stored_sum is not None))
     for name, changed in new_changes.items():
         for batch in _cut(changed):
             plans[name].added.append([(_seq(change), change.key) for change in batch])

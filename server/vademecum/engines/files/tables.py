@@ -100,9 +100,9 @@ def _has_numbers(rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _cells(row: Row, separator: str, most: int) -> list[str]:
-    """Return the cells of a row, or no cells if the row takes more than `most` points."""
-    if points(row.text) > most:
+def _cells(row: Row, separator: str, max_points: int) -> list[str]:
+    """Return the cells of a row, or no cells if the row takes more than `max_points` points."""
+    if points(row.text) > max_points:
         return []
     return [cell.strip(_EDGES) for cell in join_quoted(row.text.split(separator), separator)]
 

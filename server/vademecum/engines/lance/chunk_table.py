@@ -167,9 +167,9 @@ class ChunkTable:
             hits += _hits(found, 1.0 - found["_distance"].to_numpy() - penalty)
         return in_order(hits, k)
 
-    def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Return the k best rows by BM25, read from disk. Memory holds only the postings of the wanted terms."""
-        keys = np.array([hash_term(term) for term in wanted], np.uint64)
+    def keyword_search(self, terms: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
+        """Return the k best rows by BM25, read from disk. Memory holds only the postings of the terms."""
+        keys = np.array([hash_term(term) for term in terms], np.uint64)
         places: list[pa.RecordBatch] = []
         parts = []
         for batch in self.batches([*_PLACE, "chunk_id", "terms"], document_ids):
@@ -184,7 +184,7 @@ class ChunkTable:
             )
             places.append(batch.select([*_PLACE, "chunk_id"]))
         found: list[tuple[float, tuple[Any, ...]]] = []
-        for batch, scores in zip(places, bm25_scores(parts, wanted), strict=True):
+        for batch, scores in zip(places, bm25_scores(parts, terms), strict=True):
             rows = top_k_with_ties(scores, k, 0.0)
             taken = zip(*(column.to_pylist() for column in batch.take(pa.array(rows)).columns), strict=True)
             found += zip(np.round(-scores[rows], SCORE_DIGITS).tolist(), taken, strict=True)

@@ -17,16 +17,16 @@ class MatrixCache:
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_bytes = max_bytes
         self._lock = Lock()
-        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
 
     def get(self, key: Hashable) -> Any | None:
         """Return the cached value and mark it as most recently used, or return None."""
         with self._lock:
-            if key not in self._held:
+            if key not in self._entries:
                 return None
-            self._held.move_to_end(key)
-            return self._held[key][0]
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
 
     def put(self, key: Hashable, value: Any, size: int) -> bool:
         """Cache a value of `size` bytes. Return False if it is larger than the bound."""
@@ -35,8 +35,8 @@ class MatrixCache:
             if size > self.max_bytes:
                 return False
             while self._bytes + size > self.max_bytes:
-                self._remove(next(iter(self._held)))
-            self._held[key] = (value, size)
+                self._remove(next(iter(self._entries)))
+            self._entries[key] = (value, size)
             self._bytes += size
             return True
 
@@ -46,7 +46,7 @@ class MatrixCache:
             self._remove(key)
 
     def _remove(self, key: Hashable) -> None:
-        _, size = self._held.pop(key, (None, 0))
+        _, size = self._entries.pop(key, (None, 0))
         self._bytes -= size
 
     @property
@@ -55,4 +55,4 @@ class MatrixCache:
         return self._bytes
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._entries)

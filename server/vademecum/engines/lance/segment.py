@@ -121,8 +121,8 @@ class Segment:
 
     def within(self, document_ids: Collection[str]) -> Mask:
         """Return a mask of the live rows of these documents."""
-        wanted = np.array([name in document_ids for name in self.documents], dtype=np.bool_)
-        return wanted[self.document_of] & self.alive if len(wanted) else self.alive
+        in_scope = np.array([name in document_ids for name in self.documents], dtype=np.bool_)
+        return in_scope[self.document_of] & self.alive if len(in_scope) else self.alive
 
     def without(self, block_ids: Collection[str], document_ids: Collection[str]) -> "Segment":
         """Return the segment with the rows of these blocks and documents masked."""
@@ -189,11 +189,11 @@ class Snapshot:
         self, added: Segment, block_ids: Collection[str], document_ids: Collection[str]
     ) -> "Snapshot":
         """Return a snapshot without these blocks and documents and with the added rows."""
-        kept = [part.without(block_ids, document_ids) for part in self.segments]
-        kept = [part.packed() for part in [*kept, added] if part.alive.any()]
-        while len(kept) > 1 and len(kept[-2].alive) <= 2 * len(kept[-1].alive):
-            kept[-2:] = [Segment.join(kept[-2:])]
-        return Snapshot(tuple(kept))
+        segments = [part.without(block_ids, document_ids) for part in self.segments]
+        segments = [part.packed() for part in [*segments, added] if part.alive.any()]
+        while len(segments) > 1 and len(segments[-2].alive) <= 2 * len(segments[-1].alive):
+            segments[-2:] = [Segment.join(segments[-2:])]
+        return Snapshot(tuple(segments))
 
     def vector_search(
         self, unit: NDArray[np.float32], document_ids: Collection[str], k: int, *, foreign_last: bool = False
@@ -208,10 +208,10 @@ class Snapshot:
                 some[part.is_foreign] -= FOREIGN_PENALTY
         return self._top(scores, k, -np.inf)
 
-    def keyword_search(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
-        """Return the k rows with the highest BM25 score for the wanted terms."""
+    def keyword_search(self, terms: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
+        """Return the k rows with the highest BM25 score for the terms."""
         parts = [(part.postings, part.within(document_ids)) for part in self.segments]
-        return self._top(bm25_scores(parts, wanted), k, 0.0)
+        return self._top(bm25_scores(parts, terms), k, 0.0)
 
     def without_vectors(self) -> list[str]:
         """Return the ids of blocks that have a row without a vector."""

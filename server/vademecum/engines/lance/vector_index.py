@@ -91,8 +91,8 @@ class VectorIndex:
     def apply(
         self,
         blocks: Sequence[Block],
-        gone_blocks: Collection[str],
-        gone_documents: Collection[str],
+        deleted_blocks: Collection[str],
+        deleted_documents: Collection[str],
         checkpoint: tuple[str, int],
         pace: Throttle = iter,
     ) -> None:
@@ -101,19 +101,21 @@ class VectorIndex:
         A block replaces all rows with its id. A block that is also listed as deleted is deleted. The call is idempotent.
         `pace` yields the blocks one by one and may pause in between, because counting their terms takes time.
         """
-        dead_blocks, dead_documents = set(gone_blocks), set(gone_documents)
-        living = [b for b in blocks if b.id not in dead_blocks and b.document_id not in dead_documents]
-        rows = to_table(living, self._dims, pace)
-        dead_blocks.update(block.id for block in living)
+        removed_blocks, removed_documents = set(deleted_blocks), set(deleted_documents)
+        live_blocks = [
+            b for b in blocks if b.id not in removed_blocks and b.document_id not in removed_documents
+        ]
+        rows = to_table(live_blocks, self._dims, pace)
+        removed_blocks.update(block.id for block in live_blocks)
         with self._lock, self._guarded():
             cached = self._cache.get(self._key)
             if self._table is None and rows.num_rows:
                 self._table = ChunkTable.create(self._folder, self._dims)
-            if self._table is not None and (rows.num_rows or dead_blocks or dead_documents):
-                self._table.replace(rows, dead_blocks, dead_documents)
+            if self._table is not None and (rows.num_rows or removed_blocks or removed_documents):
+                self._table.replace(rows, removed_blocks, removed_documents)
             if cached is not None:
                 added = Segment.from_batches(rows.to_batches(), rows.num_rows, self._dims)
-                self._keep(cached.changed(added, dead_blocks, dead_documents))
+                self._keep(cached.changed(added, removed_blocks, removed_documents))
             self._save(*checkpoint)
 
     def vector_search(
@@ -144,12 +146,12 @@ class VectorIndex:
 
     def keyword_search(self, query: str, document_ids: Collection[str], k: int) -> list[Hit]:
         """Return the k chunks of these documents with the highest BM25 score."""
-        wanted, scope = tokenize_query(query), frozenset(document_ids)
-        if not wanted or not scope or k <= 0:
+        terms, scope = tokenize_query(query), frozenset(document_ids)
+        if not terms or not scope or k <= 0:
             return []
         return self._search(
-            lambda snapshot: snapshot.keyword_search(wanted, scope, k),
-            lambda table: table.keyword_search(wanted, scope, k),
+            lambda snapshot: snapshot.keyword_search(terms, scope, k),
+            lambda table: table.keyword_search(terms, scope, k),
         )
 
     def _search(
@@ -285,12 +287,12 @@ class VectorIndex:
 
         The deleted files are old tables and leftovers of crashes or of older versions of the program.
         """
-        named = {states.FILE}
+        current_files = {states.FILE}
         if self._table is not None:
-            named.add(f"{self._table.name}.lance")
+            current_files.add(f"{self._table.name}.lance")
         files = size = 0
         for path in self._folder.iterdir() if self._folder.exists() else ():
-            if path.name not in named:
+            if path.name not in current_files:
                 some, bytes_ = remove(path)
                 files, size = files + some, size + bytes_
         return ErasureResult(files=files, bytes=size)

@@ -231,14 +231,14 @@ class Endpoint:
             return content_filter_error()
         return _WantsNewerLimit(error.message) if NEWER_LIMIT.encode() in details else error
 
-    async def _read_beginning(self, response: httpx.Response, most: int) -> bytes:
-        """Return the first `most` bytes of the body."""
+    async def _read_beginning(self, response: httpx.Response, max_bytes: int) -> bytes:
+        """Return the first `max_bytes` bytes of the body."""
         body = bytearray()
         async for data in self._read_bytes(response):
             body += data
-            if len(body) >= most:
+            if len(body) >= max_bytes:
                 break
-        return bytes(body[:most])
+        return bytes(body[:max_bytes])
 
     async def _read_bytes(self, response: httpx.Response) -> AsyncIterator[bytes]:
         try:

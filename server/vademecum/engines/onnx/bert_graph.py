@@ -55,10 +55,10 @@ def read_config(path: Path) -> BertConfig:
         config = msgspec.json.decode(path.read_bytes(), type=BertConfig)
     except (OSError, msgspec.DecodeError) as error:
         raise ModelError(f"{path} is not the configuration of a BERT model: {error}") from error
-    wanted = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
-    for name, value in wanted.items():
-        if (found := getattr(config, name)) != value:
-            raise ModelError(f"{path}: {name} is {found!r}; only {value!r} is supported.")
+    required = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+    for name, value in required.items():
+        if (actual := getattr(config, name)) != value:
+            raise ModelError(f"{path}: {name} is {actual!r}; only {value!r} is supported.")
     if config.hidden_size % config.num_attention_heads:
         raise ModelError(
             f"{path}: {config.hidden_size} dimensions cannot be divided among {config.num_attention_heads} heads."

@@ -350,14 +350,14 @@ def check_free_space(known: PinnedModel, models_dir: Path, parts: Path) -> None:
 
 
 @contextlib.contextmanager
-def disk_errors(what: str) -> Iterator[None]:
+def disk_errors(failure: str) -> Iterator[None]:
     """Convert OSError to ModelError with the code MODEL_DISK."""
     try:
         yield
     except OSError as error:
         full = error.errno in _FULL
         reason = "the disk is full" if full else error.strerror or str(error)
-        raise ModelError(f"{what}: {reason}. Nothing was installed.", code="MODEL_DISK") from error
+        raise ModelError(f"{failure}: {reason}. Nothing was installed.", code="MODEL_DISK") from error
 
 
 @contextlib.contextmanager

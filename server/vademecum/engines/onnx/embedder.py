@@ -47,7 +47,7 @@ class _Call:
     def __init__(self, texts: Sequence[str], dims: int, loop: asyncio.AbstractEventLoop) -> None:
         self.texts = texts
         self.vectors: Vectors = np.empty((len(texts), dims), dtype=np.float32)
-        self.left = len(texts)
+        self.remaining = len(texts)
         self.over = False
         self.loop = loop
         self.future: asyncio.Future[Vectors] = loop.create_future()
@@ -174,8 +174,8 @@ class Embedder:
     def token_ids(self, text: str) -> list[int]:
         """Return the model's input ids, from [CLS] to [SEP], truncated to `max_tokens` with [SEP] kept."""
         ids = self._encoded(text, special=True)
-        most = self._manifest.max_tokens
-        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
+        max_tokens = self._manifest.max_tokens
+        return ids if len(ids) <= max_tokens else [*ids[: max_tokens - 1], ids[-1]]
 
     def _encoded(self, text: str, *, special: bool) -> list[int]:
         """Tokenize a text as a batch of one.
@@ -313,8 +313,8 @@ class Embedder:
         call.vectors[number] = vector
         with self._wake:
             self._seconds += 0.05 * (seconds - self._seconds)
-            call.left -= 1
-            last = call.left == 0
+            call.remaining -= 1
+            last = call.remaining == 0
         if last:
             call.settle()
 

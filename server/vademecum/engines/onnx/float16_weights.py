@@ -30,8 +30,8 @@ def store_as_float16(model: ModelProto) -> ModelProto:
     tensors = [_half(t) if _is_matrix(t) else t for t in model.graph.initializer]
     matrices = [t.name for t in model.graph.initializer if _is_matrix(t)]
     look_ups = [n for n in model.graph.node if n.op_type == "Gather" and n.input[0] in matrices]
-    looked_up = {node.input[0] for node in look_ups}
-    nodes = [_widen(f"{name}.half", name) for name in matrices if name not in looked_up]
+    gathered = {node.input[0] for node in look_ups}
+    nodes = [_widen(f"{name}.half", name) for name in matrices if name not in gathered]
     for node in model.graph.node:
         nodes += _look_up(node) if node in look_ups else [node]
     del model.graph.initializer[:], model.graph.node[:]

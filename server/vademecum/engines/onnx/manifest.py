@@ -148,17 +148,17 @@ def load(folder: Path) -> Manifest:
 
 
 def _check(manifest: Manifest, path: Path) -> None:
-    wanted = {"format": FORMAT, "normaliser": NORMALIZER_VERSION, "chunker": Chunker()}
-    for name, value in wanted.items():
-        if (found := getattr(manifest, name)) != value:
+    expected = {"format": FORMAT, "normaliser": NORMALIZER_VERSION, "chunker": Chunker()}
+    for name, value in expected.items():
+        if (actual := getattr(manifest, name)) != value:
             raise ModelError(
-                f"{path} was made for {name} {found}, but this program uses {value}. "
+                f"{path} was made for {name} {actual}, but this program uses {value}. "
                 "Prepare the model again; its vectors are then recomputed in the background."
             )
-    named = {file.path for file in manifest.files}
-    if missing := {GRAPH, TOKENIZER} - named:
+    listed = {file.path for file in manifest.files}
+    if missing := {GRAPH, TOKENIZER} - listed:
         raise ModelError(f"{path} does not list {', '.join(sorted(missing))}.")
-    for name in named:
+    for name in listed:
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or "\\" in name:
             raise ModelError(f"{path} lists {name!r}, which is outside the model's folder.")

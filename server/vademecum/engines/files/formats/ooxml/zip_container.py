@@ -79,13 +79,13 @@ def parse_xml(data: bytes) -> Any:
     return root
 
 
-def find_outermost(node: Any, wanted: Set[str], skipped: Set[str]) -> Iterator[Any]:
-    """Yield the outermost elements with the `wanted` names, in order, skipping the subtrees named in `skipped`."""
+def find_outermost(node: Any, tags: Set[str], skipped_tags: Set[str]) -> Iterator[Any]:
+    """Yield the outermost elements with one of `tags`, in order. Skip elements with one of `skipped_tags`."""
     for child in node.iterchildren("*"):
-        if child.tag in wanted:
+        if child.tag in tags:
             yield child
-        elif child.tag not in skipped:
-            yield from find_outermost(child, wanted, skipped)
+        elif child.tag not in skipped_tags:
+            yield from find_outermost(child, tags, skipped_tags)
 
 
 def member_finder(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
