@@ -101,10 +101,10 @@ class FairQueue(Generic[T]):
     def discard(self, user_id: str, matches: Callable[[T], bool]) -> int:
         """Remove the matching items of a user from the queue. Return their number."""
         items = self._waiting.pop(user_id, deque())
-        kept = deque(item for item in items if not matches(item))
-        if kept:
-            self._waiting[user_id] = kept
-        return len(items) - len(kept)
+        remaining = deque(item for item in items if not matches(item))
+        if remaining:
+            self._waiting[user_id] = remaining
+        return len(items) - len(remaining)
 
     def clear(self) -> list[T]:
         """Remove and return all waiting items."""

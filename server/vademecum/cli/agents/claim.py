@@ -46,8 +46,8 @@ def claim(project: str | None, data: Path, email: str, folder: Path, yes: bool) 
             scope: Json = answer["scope"]["project"]
             return scope
 
-        wanted = await find_project(identity.name if project is None else project)
-        return await find_project((await resolve_workspace(identity, call)).project_id), wanted
+        target = await find_project(identity.name if project is None else project)
+        return await find_project((await resolve_workspace(identity, call)).project_id), target
 
     own, wanted = run_with_client(settings, find_projects, wait=True)
     name = sanitize_line(wanted["name"])

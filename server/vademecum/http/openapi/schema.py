@@ -157,8 +157,8 @@ def complete_document(document: Json, registry: Mapping[str, Collection]) -> Jso
     schemas["Problem"]["properties"]["code"]["enum"] = list(CODE_MEANINGS)
     schemas["Problem"]["required"] = [name for name in schemas["Problem"]["properties"] if name != "epoch"]
     synced = [c for c in registry.values() if c.synced]
-    named = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
-    rows = {f"{c.struct.__name__}Doc": _row(c) for c in named}
+    collections = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
+    rows = {f"{c.struct.__name__}Doc": _row(c) for c in collections}
     # Routes declare the struct of a row but return the row in its synced form, so redirect each struct to that form.
     schemas |= {name: _ref(f"{name}Doc") for name in schemas if f"{name}Doc" in rows}
     document["paths"] = {_camel_path(path): item for path, item in document["paths"].items()}
@@ -280,8 +280,8 @@ def _referenced_schemas(node: Any) -> Iterator[str]:
 
 def _without_null(schema: Json) -> Json:
     if "oneOf" in schema:
-        (said,) = (one for one in schema["oneOf"] if one != {"type": "null"})
-        return {**{name: value for name, value in schema.items() if name != "oneOf"}, **said}
+        (option,) = (one for one in schema["oneOf"] if one != {"type": "null"})
+        return {**{name: value for name, value in schema.items() if name != "oneOf"}, **option}
     if isinstance(schema["type"], list):  # a nullable enum
         (kind,) = (kind for kind in schema["type"] if kind != "null")
         return {**schema, "type": kind, "enum": [value for value in schema["enum"] if value is not None]}
@@ -299,11 +299,11 @@ def _complete_success(answer: Json) -> None:
     answer["description"] = "Success."
     content = answer["content"]
     if EVENTS in content:
-        said = content[EVENTS]["schema"]
+        event_schema = content[EVENTS]["schema"]
         content[EVENTS]["schema"] = {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": said if "oneOf" in said else _ref("StreamEvent"),
+            "contentSchema": event_schema if "oneOf" in event_schema else _ref("StreamEvent"),
             "description": "Server-sent events whose `data` has this schema. Comments keep the connection alive.",
         }
     for media in content.keys() & {"application/zip", "application/octet-stream"}:
@@ -326,13 +326,13 @@ def _complete_refusals(method: str, operation: Json) -> None:
         kinds.append(errors.Forbidden)  # for a cross-site request
     responses = operation["responses"]
     responses.pop("400", None)  # Litestar describes its own format of a 400, which the server never sends
-    for status, said in problem_specs(*kinds).items():
+    for status, spec in problem_specs(*kinds).items():
         own = responses.setdefault(
             str(status),
-            {"description": said.description, "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}},
+            {"description": spec.description, "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}},
         )
-        if said.description not in own["description"]:
-            own["description"] += f", {said.description}"
+        if spec.description not in own["description"]:
+            own["description"] += f", {spec.description}"
     for wait in ("429", "503"):
         if MEDIA_TYPE in responses.get(wait, {}).get("content", {}):
             responses[wait]["headers"] = {"Retry-After": RETRY_AFTER}

@@ -68,7 +68,7 @@ class AccountDeletion:
             await self.queue.run_and_wait(account.id)
 
     def _record(self, account: Account) -> None:
-        check_administrator_remains(self._accounts, without=account)
+        check_administrator_remains(self._accounts, removed=account)
         try:
             record_deletion(self._data, account.id, account.email)
         except OSError as error:

@@ -148,7 +148,7 @@ class AccountService:
 
         def change(current: Account) -> Account:
             if not admin:
-                check_administrator_remains(self._accounts, without=current)
+                check_administrator_remains(self._accounts, removed=current)
             return msgspec.structs.replace(current, admin=admin)
 
         return await self._accounts.change_account(account.id, change)
@@ -158,14 +158,14 @@ class AccountService:
         return await self._sign_in.create_link(await self._sign_in.set_password_hash(account.id, None))
 
 
-def check_administrator_remains(accounts: AccountStore, without: Account) -> None:
-    """Raise Conflict if the other accounts would have no administrator without this one.
+def check_administrator_remains(accounts: AccountStore, removed: Account) -> None:
+    """Raise Conflict if the other accounts would have no administrator without `removed`.
 
     The last account may be deleted, because the next start creates a new owner.
     """
-    others = [account for account in accounts.accounts.values() if account.id != without.id]
-    if without.admin and others and not any(account.admin for account in others):
+    others = [account for account in accounts.accounts.values() if account.id != removed.id]
+    if removed.admin and others and not any(account.admin for account in others):
         raise Conflict(
-            f"{without.email} is the only administrator, and there are other accounts. Nothing was changed. Make another "
+            f"{removed.email} is the only administrator, and there are other accounts. Nothing was changed. Make another "
             "account an administrator first (`vademecum user admin EMAIL`), or remove the others."
         )

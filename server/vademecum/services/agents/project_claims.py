@@ -55,8 +55,10 @@ async def check_folders(
     """
     if not access.is_local:
         return access
-    wanted = set(identities)
-    locations = await store.write(lambda tx: Claims(tx, Limits(), access).list_locations_to_check(wanted))
+    identity_set = set(identities)
+    locations = await store.write(
+        lambda tx: Claims(tx, Limits(), access).list_locations_to_check(identity_set)
+    )
     return access._replace(missing=await find_missing(locations)) if locations else access
 
 
@@ -158,7 +160,7 @@ class Claims:
 
     def _mark_former_names(self, root_id: str, identity: Identity) -> None:
         """Mark this machine's claims on the root of `identity` under any other name as former."""
-        for claim in [named.row for named in self._claims.values()]:
+        for claim in [item.row for item in self._claims.values()]:
             is_same_root = claim["root"] == identity.root
             is_same_machine = identity.machine == claim.get("machine") != UNKNOWN_MACHINE
             if is_same_root and is_same_machine and claim["id"] != root_id and not claim.get("former"):
@@ -169,7 +171,7 @@ class Claims:
         if resolution.moved_claim is not None:
             self._delete_claim(resolution.moved_claim)
         while len(self._claims) >= CLAIMS_MAX:
-            self._delete_claim(min((named.row for named in self._claims.values()), key=_eviction_order))
+            self._delete_claim(min((item.row for item in self._claims.values()), key=_eviction_order))
         project_id = resolution.project_id or self._create_project(resolution.project_name)
         row = {**fields, "projectId": project_id}
         self._cache_claim(row_operations.add(self._tx, "roots", row, self._limits, root_id))
@@ -187,19 +189,22 @@ class Claims:
 
     def _find_rivals(self, identity: Identity) -> list[Json]:
         """Return the claims of other roots that have this name or belong to a project with this name, oldest first."""
-        wanted = _comparable(identity.name)
+        comparable_name = _comparable(identity.name)
         rivals = [
             claim.row
             for claim in self._claims.values()
             if claim.row["root"] != identity.root and not claim.row.get("former")
-            if wanted in (claim.comparable_name, self._projects[claim.row["projectId"]].comparable_name)
+            if comparable_name
+            in (claim.comparable_name, self._projects[claim.row["projectId"]].comparable_name)
         ]
         return sorted(rivals, key=_creation_order)
 
     def _find_project_by_name(self, name: str) -> str | None:
         """Return the id of the oldest project with this name."""
-        wanted = _comparable(name)
-        rows = [project.row for project in self._projects.values() if project.comparable_name == wanted]
+        comparable_name = _comparable(name)
+        rows = [
+            project.row for project in self._projects.values() if project.comparable_name == comparable_name
+        ]
         oldest = min(rows, key=_creation_order, default=None)
         return oldest["id"] if oldest is not None else None
 
@@ -265,8 +270,8 @@ async def build_notice(store: UserStore, project_id: str) -> str | None:
 
 async def build_notices(store: UserStore, project_id: str | None = None) -> dict[str, str]:
     """Map project ids to notices, for all projects or, with `project_id`, for one."""
-    roots, named = await _read_bodies(store, "roots"), await _read_bodies(store, "projects")
-    return await asyncio.to_thread(_build_notices, roots, named, project_id)
+    roots, projects = await _read_bodies(store, "roots"), await _read_bodies(store, "projects")
+    return await asyncio.to_thread(_build_notices, roots, projects, project_id)
 
 
 async def _read_bodies(store: UserStore, collection: str) -> list[bytes]:
@@ -274,12 +279,12 @@ async def _read_bodies(store: UserStore, collection: str) -> list[bytes]:
     return [body async for batch in read_batches(store, keys) for _, body in batch]
 
 
-def _build_notices(roots: Iterable[bytes], named: Iterable[bytes], only: str | None) -> dict[str, str]:
+def _build_notices(roots: Iterable[bytes], projects: Iterable[bytes], only: str | None) -> dict[str, str]:
     claims_by_name: defaultdict[str, list[Root]] = defaultdict(list)
     for claim in sorted(map(_root.decode, roots), key=_age_order):
         if claim.former is not True:
             claims_by_name[_comparable(claim.name)].append(claim)
-    projects_by_id = {project.id: project for project in map(_project.decode, named)}
+    projects_by_id = {project.id: project for project in map(_project.decode, projects)}
     projects_by_name: defaultdict[str, list[NamedProject]] = defaultdict(list)
     for project in projects_by_id.values():
         projects_by_name[_comparable(project.name)].append(project)
@@ -308,10 +313,10 @@ def _describe_folder_conflicts(own: Sequence[Root], claims: Iterable[Root]) -> l
 
     Return at most CONFLICTS_MAX + 1 descriptions, because there may be half a million pairs.
     """
-    most = CONFLICTS_MAX + 1
-    others = list(islice((claim for claim in claims if claim.project_id != own[0].project_id), most))
-    pairs = ((mine, other) for mine in own for other in others if mine.root != other.root)
-    return [_describe_pair(*sorted(pair, key=_age_order)) for pair in islice(pairs, most)]
+    limit = CONFLICTS_MAX + 1
+    others = list(islice((one for one in claims if one.project_id != own[0].project_id), limit))
+    pairs = ((claim, other) for claim in own for other in others if claim.root != other.root)
+    return [_describe_pair(*sorted(pair, key=_age_order)) for pair in islice(pairs, limit)]
 
 
 def _age_order(claim: Root) -> tuple[str, str]:

@@ -228,10 +228,10 @@ class Spool:
             matching = await store.write(
                 lambda tx: project_claims.find_identities(tx, identities, project_id, access)
             )
-        kept = {
+        retained = {
             path for path, identity in read.decoded if identity not in matching and path.suffix == ".json"
         }
-        return [path for path in paths if path not in kept]
+        return [path for path in paths if path not in retained]
 
     def account_folders(self, email: str) -> list[Path]:
         """Return all folders with events of this account, also rejected ones."""

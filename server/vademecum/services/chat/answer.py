@@ -197,8 +197,8 @@ class Answers:
             return
         summary = _prompt_summary(context, passages, endpoint.model)
         async with AsyncExitStack() as stack:
-            asked = endpoint.stream_answer(context.prompt, question.query, context.budget.response)
-            opening = asyncio.create_task(stack.enter_async_context(asked))
+            stream = endpoint.stream_answer(context.prompt, question.query, context.budget.response)
+            opening = asyncio.create_task(stack.enter_async_context(stream))
             stack.callback(opening.cancel)
             await asyncio.wait({opening}, timeout=HEAD_START_S)
             if opening.done():

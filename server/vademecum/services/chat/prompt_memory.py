@@ -149,8 +149,8 @@ def _container_key(store: UserStore, partition: MemoryPartition, one: Recollecti
     if one.session_id is not None:
         return SESSIONS + one.session_id
     head = store.row_index.rows.get(f"{one.kind}/{one.id}")
-    named = [name for name in head.references if name.startswith(SESSIONS)] if head is not None else []
-    visible_sessions = [name for name in named if _is_within(store, partition, name)]
+    sessions = [name for name in head.references if name.startswith(SESSIONS)] if head is not None else []
+    visible_sessions = [name for name in sessions if _is_within(store, partition, name)]
     return visible_sessions[-1] if visible_sessions else PROJECTS + (one.project_id or "")
 
 
@@ -166,12 +166,12 @@ async def _read_labels(store: UserStore, places: Iterable[str]) -> Mapping[str, 
     return {place: _label(place, _container.decode(body)) for place, body in bodies.items()}
 
 
-def _label(place: str, named: _Container) -> str:
-    return f'session "{named.title}"' if place.startswith(SESSIONS) else f'project "{named.name}"'
+def _label(place: str, container: _Container) -> str:
+    return f'session "{container.title}"' if place.startswith(SESSIONS) else f'project "{container.name}"'
 
 
 def _prompt_line(one: Recollection, place: str) -> RecalledMemory:
     """Return a row as a prompt line. Secrets are redacted, because a device may have stored them in another session."""
     turn = one.id if one.kind == "episodes" else None
-    said, where = secrets.redact(one.text), secrets.redact(place)
-    return RecalledMemory(f"{one.kind}/{one.id}", one.updated_at[:10], where, said, turn)
+    text, label = secrets.redact(one.text), secrets.redact(place)
+    return RecalledMemory(f"{one.kind}/{one.id}", one.updated_at[:10], label, text, turn)

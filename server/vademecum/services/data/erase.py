@@ -129,13 +129,13 @@ def _has_damaged_log(data: Path, user_id: str) -> bool:
 
 def scan(folder: Path, needles: Iterable[bytes]) -> int:
     """Return how many of the needles still occur in files below the folder, unchanged or encoded in UTF-16."""
-    wanted = {n for n in needles if len(n) >= NEEDLE_MIN}
-    wanted |= {n.decode().encode("utf-16-le") for n in wanted if _is_text(n)}
+    patterns = {n for n in needles if len(n) >= NEEDLE_MIN}
+    patterns |= {n.decode().encode("utf-16-le") for n in patterns if _is_text(n)}
     found: set[bytes] = set()
     for path in files_below(folder):
         try:
-            for piece in _pieces(path, max(map(len, wanted), default=1)):
-                found |= {n for n in wanted - found if n in piece}
+            for piece in _pieces(path, max(map(len, patterns), default=1)):
+                found |= {n for n in patterns - found if n in piece}
         except FileNotFoundError:
             continue  # an index has replaced this file by one that was written after the erasure
     return len(found)

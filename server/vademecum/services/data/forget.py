@@ -131,21 +131,21 @@ async def _needles(store: UserStore, keys: Several[str]) -> list[bytes]:
     """Return a sample of the content of these rows, as byte strings."""
     found: set[bytes] = set()
     async for portion in read_batches(store, sorted(keys)[:: max(1, len(keys) // SAMPLE)]):
-        found |= await asyncio.to_thread(_said, portion)
+        found |= await asyncio.to_thread(_extract_texts, portion)
     return sorted(found)[:SAMPLE]
 
 
-def _said(portion: Batch) -> set[bytes]:
+def _extract_texts(portion: Batch) -> set[bytes]:
     return {piece for _, body in portion for piece in _pieces(msgspec.json.decode(body), body)}
 
 
 async def _without_remaining_text(store: UserStore, needles: list[bytes]) -> list[bytes]:
     """Return the needles that no stored row contains. Text that a remaining row also contains stays on the disk."""
-    left = needles
+    remaining = needles
     async for portion in read_batches(store, list(store.row_index.rows)):
         bodies = b"\n".join(body for _, body in portion)
-        left = await asyncio.to_thread(_absent, left, bodies)
-    return left
+        remaining = await asyncio.to_thread(_absent, remaining, bodies)
+    return remaining
 
 
 def _absent(needles: list[bytes], text: bytes) -> list[bytes]:

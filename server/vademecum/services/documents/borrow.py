@@ -48,8 +48,8 @@ def return_document(tx: Transaction, document_id: str, session_id: str) -> Json:
     row = require_live_row(tx, "documents", document_id)
     if session_id not in row["activeSessions"]:
         return row
-    kept = [s for s in row["activeSessions"] if s != session_id]
-    return _stored(tx, {**row, "activeSessions": kept, "updatedAt": max(tx.now, row["updatedAt"])})
+    other_sessions = [s for s in row["activeSessions"] if s != session_id]
+    return _stored(tx, {**row, "activeSessions": other_sessions, "updatedAt": max(tx.now, row["updatedAt"])})
 
 
 def _stored(tx: Transaction, row: Json) -> Json:

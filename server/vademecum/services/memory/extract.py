@@ -134,8 +134,8 @@ class Extraction:
         return _without_secrets(found)
 
     async def _store_extraction(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
-        said = await asyncio.to_thread(lambda: [normalize_and_redact(text) for text in found.memories])
-        texts = [text for spoken, text in said if text and text == spoken]
+        normalized = await asyncio.to_thread(lambda: [normalize_and_redact(text) for text in found.memories])
+        texts = [text for spoken, text in normalized if text and text == spoken]
         while not await self._try_store(user_id, job, found, texts):
             pass  # try again: the session has changed project, or the file was restored
 
@@ -185,8 +185,8 @@ class _ExtractionWriter:
         if isinstance(self.partition, InProject):
             self._entities(tx, self.partition, found)
         for memory in self.memories:
-            said = Statement(memory.text, self.session_id, source="extracted")
-            store_extracted_memory(tx, said, memory, self.limits)
+            statement = Statement(memory.text, self.session_id, source="extracted")
+            store_extracted_memory(tx, statement, memory, self.limits)
         for fact in found.facts:
             self._propose_fact(tx, fact)
         return True
@@ -220,8 +220,8 @@ class _ExtractionWriter:
         if any(row["confirmed"] or fold(row["value"]) == fold(fact.value) for row in known):
             return
         row_id = derived_ids.fact_id(tx.meta.id_key, fact.key, fold(fact.value))
-        said = {"key": fact.key, "value": fact.value, "confidence": fact.confidence}
-        self._put_row(tx, "facts", row_id, {**said, "confirmed": False, "sourceRemoved": False})
+        fields = {"key": fact.key, "value": fact.value, "confidence": fact.confidence}
+        self._put_row(tx, "facts", row_id, {**fields, "confirmed": False, "sourceRemoved": False})
 
     def _put_row(self, tx: Transaction, collection: str, row_id: str, fields: Json, fills: str = "") -> None:
         """Add a row under a derived id, or set the field `fills` of a live row that lacks it."""
@@ -271,18 +271,20 @@ async def _latest_entities(store: UserStore, partition: MemoryPartition) -> list
     if not isinstance(partition, InProject):
         return []
     heads = store.row_index.rows
-    named = store.row_index.dependents.get(f"projects/{partition.project_id}", ())
-    keys = sorted((k for k in named if k.startswith("entities/")), key=lambda k: heads[k].seq, reverse=True)
+    dependents = store.row_index.dependents.get(f"projects/{partition.project_id}", ())
+    keys = sorted(
+        (k for k in dependents if k.startswith("entities/")), key=lambda k: heads[k].seq, reverse=True
+    )
     bodies = await store.read_bodies(keys[: extraction.KNOWN_MAX])
     return [_entity.decode(body) for body in bodies.values()]
 
 
-async def _find_facts(store: UserStore, wanted: set[str]) -> dict[str, list[str]]:
-    """Map each `key` field in `wanted` to the row keys of all facts with it."""
+async def _find_facts(store: UserStore, fact_keys: set[str]) -> dict[str, list[str]]:
+    """Map each `key` field in `fact_keys` to the row keys of all facts with it."""
     found: dict[str, list[str]] = {}
-    async for batch in read_batches(store, await list_live_keys(store, "facts") if wanted else ()):
+    async for batch in read_batches(store, await list_live_keys(store, "facts") if fact_keys else ()):
         for key, name in await asyncio.to_thread(_fact_keys, batch):
-            if name in wanted:
+            if name in fact_keys:
                 found.setdefault(name, []).append(key)
     return found
 

@@ -179,14 +179,14 @@ class MemoryVectorizer:
         Rows that failed too often are left out. So are rows that changed after they were indexed, because they are
         indexed again.
         """
-        wanted, (epoch, seq) = await self._indexes.read(
+        keys, (epoch, seq) = await self._indexes.read(
             user_id, lambda index: (index.without_vectors(), index.checkpoint)
         )
         async with self._users.open(user_id) as store:
             rows = store.row_index.rows
             return [
                 key
-                for key in wanted
+                for key in keys
                 if store.epoch == epoch and store.is_live(key) and rows[key].seq <= seq
                 if self._failures[user_id, key, rows[key].seq] < MAX_ATTEMPTS
             ]
@@ -199,9 +199,11 @@ class MemoryVectorizer:
                 name for key in keys if kind_of(key) == "episodes" for name in heads.rows[key].parents
             }
             # Copy the sets, because commits may change them while the thread runs.
-            named = [list(heads.dependents.get(name, ())) for name in sessions]
-            found = await asyncio.to_thread(lambda: [_previous_turns_in(store, some, keys) for some in named])
-        return {key: before for some in found for key, before in some.items()}
+            dependents_by_session = [list(heads.dependents.get(name, ())) for name in sessions]
+            found = await asyncio.to_thread(
+                lambda: [_previous_turns_in(store, dependents, keys) for dependents in dependents_by_session]
+            )
+        return {key: before for dependents in found for key, before in dependents.items()}
 
     async def _embed(
         self, user_id: str, key: str, before: str | None, embedder: Embedder
@@ -257,14 +259,14 @@ def _unchanged_blocks(store: UserStore, embedded: Iterable[_EmbeddedBlock]) -> l
     ]
 
 
-def _previous_turns_in(store: UserStore, named: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """Map each turn of a session that is among `keys` to the turn written before it. `named`: the session's dependents.
+def _previous_turns_in(store: UserStore, dependents: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
+    """Map each turn of a session that is among `keys` to the turn written before it. `dependents`: those of the session.
 
     Turns are ordered by `seq`, which is in memory. Ordering them by time would require reading the whole session.
     """
     heads = store.row_index.rows
     turns = sorted(
-        (heads[name].seq, name) for name in named if kind_of(name) == "episodes" and store.is_live(name)
+        (heads[name].seq, name) for name in dependents if kind_of(name) == "episodes" and store.is_live(name)
     )
     at = {name: place for place, (_, name) in enumerate(turns)}
     return {key: turns[at[key] - 1][1] for key in keys if at.get(key)}

@@ -73,10 +73,10 @@ def _move_observation(tx: Transaction, key: str, into: str, limits: Limits) -> N
     If the project `into` already has this observation, the two are merged.
     """
     row = tx.row(key)
-    told_by = derived_ids.dedup_key(row.get("path"), row["content"])
-    row_id = derived_ids.observation_id(tx.meta.id_key, into, row["agentSession"], row["kind"], told_by)
-    there = ingest.observation_key(row_id)
-    before = tx.row(there) if tx.row_state(there) == "live" else None
+    content_key = derived_ids.dedup_key(row.get("path"), row["content"])
+    row_id = derived_ids.observation_id(tx.meta.id_key, into, row["agentSession"], row["kind"], content_key)
+    target_key = ingest.observation_key(row_id)
+    before = tx.row(target_key) if tx.row_state(target_key) == "live" else None
     cascade.delete_with_dependents(tx, key)
     moved = {**row, "id": row_id, "projectId": into}
     merged = merge_rows(moved, before) if before is not None else moved
@@ -90,8 +90,8 @@ def _move_entities(tx: Transaction, keys: list[str], into: str, limits: Limits) 
     became: dict[str, str] = {}
     for key in keys:
         row = tx.row(key)
-        there = f"entities/{derived_ids.entity_id(into, row['type'], row['name'])}"
-        known = tx.row(there).get("notes") if tx.row_state(there) == "live" else None
+        target_key = f"entities/{derived_ids.entity_id(into, row['type'], row['name'])}"
+        known = tx.row(target_key).get("notes") if tx.row_state(target_key) == "live" else None
         fields = {**row, "notes": join_notes(known, row.get("notes"))}
         if normalize_name(row["name"]):
             became[row["id"]] = entities.upsert(tx, InProject(into), fields, limits)[0]["id"]

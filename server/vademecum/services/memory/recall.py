@@ -227,9 +227,9 @@ def _candidates(store: UserStore, scope: MemoryScope) -> list[str]:
     if not isinstance(scope, InProject):
         return list(store.row_index.rows)
     dependents = store.row_index.dependents
-    named = list(dependents.get(PROJECTS + scope.project_id, ()))
-    sessions = [key for key in named if key.startswith(SESSIONS)]
-    return named + [key for session in sessions for key in dependents.get(session, ())]
+    project_dependents = list(dependents.get(PROJECTS + scope.project_id, ()))
+    sessions = [key for key in project_dependents if key.startswith(SESSIONS)]
+    return project_dependents + [key for session in sessions for key in dependents.get(session, ())]
 
 
 class _CheckedHit(NamedTuple):
@@ -251,9 +251,9 @@ async def _boost_turns(store: UserStore, checked: Sequence[_CheckedHit]) -> list
     heads, dependents = store.row_index.rows, store.row_index.dependents
     sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
     # Copy the sets, because commits may change them while the thread runs.
-    named = [list(dependents.get(session, ())) for session in sessions]
+    dependents_by_session = [list(dependents.get(session, ())) for session in sessions]
     boosted = await asyncio.to_thread(
-        lambda: boost_found_neighbors(found, [_turns_in_order(store, keys) for keys in named])
+        lambda: boost_found_neighbors(found, [_turns_in_order(store, keys) for keys in dependents_by_session])
     )
     counted = [one._replace(relevance=boosted.get(one.key, one.relevance)) for one in checked]
     return sorted(counted, key=lambda one: -one.relevance)

@@ -189,9 +189,11 @@ class Memories:
         found = {one.id: one for one in hits}
         async with self._users.open(user_id) as store:
             keys = [key_of(one) for one in found if is_within(scope, store.row_index.rows.get(key_of(one)))]
-            shown = [one async for batch in read_memories(store, keys) for one in batch if is_current(one[0])]
-        hits_shown = [MemoryHit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
-        return _limit_bytes(hits_shown[:limit])
+            current = [
+                one async for batch in read_memories(store, keys) for one in batch if is_current(one[0])
+            ]
+        memory_hits = [MemoryHit(body, found[one.id].score, found[one.id].relevance) for one, body in current]
+        return _limit_bytes(memory_hits[:limit])
 
 
 def _limit_bytes(hits: list[MemoryHit]) -> list[MemoryHit]:
@@ -313,8 +315,8 @@ def _sessions(statement: Statement) -> list[str]:
 
 def _count_extracted(tx: Transaction, session_id: str | None) -> int:
     """Count the current memories that were extracted from this session."""
-    named = [key for key in tx.dependents(f"sessions/{session_id}") if key.startswith("memories/")]
-    found = [tx.row(key) for key in named if tx.row_state(key) == "live"]
+    memory_keys = [key for key in tx.dependents(f"sessions/{session_id}") if key.startswith("memories/")]
+    found = [tx.row(key) for key in memory_keys if tx.row_state(key) == "live"]
     return sum(row["source"] == "extracted" and not row.get("supersededBy") for row in found)
 
 

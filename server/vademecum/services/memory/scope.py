@@ -112,25 +112,25 @@ async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str
     return [key for key in await list_live_keys(store, collection) if is_within(scope, heads.get(key))]
 
 
-async def find_project_by_name(store: UserStore, said: str) -> str:
+async def find_project_by_name(store: UserStore, name: str) -> str:
     """Return the id of the live project with this id or name, ignoring case and accents.
 
     Raises NotFound if there is none, or Conflict if several projects have the name.
     """
-    if store.is_live(PROJECTS + said):
-        return said
+    if store.is_live(PROJECTS + name):
+        return name
     keys = await list_live_keys(store, "projects")
-    wanted = fold(said.strip())
-    found: list[str] = []
+    folded_name = fold(name.strip())
+    project_ids: list[str] = []
     async for portion in read_batches(store, keys):
         rows = await asyncio.to_thread(
             lambda bodies: [_named.decode(body) for body in bodies], [body for _, body in portion]
         )
-        found += [row.id for row in rows if fold(row.name.strip()) == wanted]
-    if not found:
-        raise NotFound(f"There is no project with the name “{short_name(said)}”.")
-    if len(found) > 1:
+        project_ids += [row.id for row in rows if fold(row.name.strip()) == folded_name]
+    if not project_ids:
+        raise NotFound(f"There is no project with the name “{short_name(name)}”.")
+    if len(project_ids) > 1:
         raise Conflict(
-            f"{len(found)} projects have the name “{short_name(said)}”. Use an id: {', '.join(sorted(found)[:5])}."
+            f"{len(project_ids)} projects have the name “{short_name(name)}”. Use an id: {', '.join(sorted(project_ids)[:5])}."
         )
-    return found[0]
+    return project_ids[0]

@@ -61,8 +61,8 @@ async def list_by_project(store: UserStore, project_id: str, page_request: PageR
     """
     row_operations.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
-    named = [project, *list_live_children(store, project, "sessions")]
-    keys = {key for name in named for key in list_live_children(store, name, "summaries")}
+    parents = [project, *list_live_children(store, project, "sessions")]
+    keys = {key for name in parents for key in list_live_children(store, name, "summaries")}
     in_project = [key for key in keys if _project_of(store, key) == project_id]
     return await list_newest(store, in_project, page_request)
 

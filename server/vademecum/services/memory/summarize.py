@@ -197,9 +197,12 @@ async def _turn_texts(store: UserStore, keys: list[str]) -> list[str]:
 
 def _list_dependents(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
     """Return the keys of the live rows of a collection that refer to one of `keys`."""
-    named = store.row_index.dependents
+    dependents = store.row_index.dependents
     return [
-        key for name in keys for key in named.get(name, ()) if key.startswith(prefix) and store.is_live(key)
+        key
+        for name in keys
+        for key in dependents.get(name, ())
+        if key.startswith(prefix) and store.is_live(key)
     ]
 
 
@@ -221,11 +224,11 @@ def _store_summary(tx: Transaction, subject: str, content: str, limits: Limits) 
     collection, _, owner_id = subject.partition("/")
     if tx.row_state(subject) != "live":
         raise NotFound("It was deleted while its summary was written. Nothing was stored.")
-    named = [key for key in tx.dependents(subject) if key.startswith("summaries/")]
-    own = [key for key in named if tx.row_state(key) == "live" and _belongs_only_to(tx, key, subject)]
+    summary_keys = [key for key in tx.dependents(subject) if key.startswith("summaries/")]
+    own = [key for key in summary_keys if tx.row_state(key) == "live" and _belongs_only_to(tx, key, subject)]
     if own:
-        shown = max((tx.row(key) for key in own), key=lambda row: (row["createdAt"], row["id"]))
-        return row_operations.change(tx, "summaries", shown["id"], {"content": content}, limits)
+        newest = max((tx.row(key) for key in own), key=lambda row: (row["createdAt"], row["id"]))
+        return row_operations.change(tx, "summaries", newest["id"], {"content": content}, limits)
     return row_operations.add(
         tx, "summaries", {"content": content, OWNER_FIELDS[collection]: owner_id}, limits
     )

@@ -128,10 +128,10 @@ class EmbedJob:
             model = embedder.model if embedder is not None else None
             await _update_status(store, model, self._failed_documents(store))
         retries = [block for block in failed if self._failures[user_id, block] < MAX_ATTEMPTS]
-        left = [*retries, *todo[BLOCKS_PER_TURN:]]
-        if left and all(self._failures[user_id, block] > attempts for block in left):
-            raise Broken(f"{len(left)} blocks could not be embedded.")
-        return bool(left)
+        pending = [*retries, *todo[BLOCKS_PER_TURN:]]
+        if pending and all(self._failures[user_id, block] > attempts for block in pending):
+            raise Broken(f"{len(pending)} blocks could not be embedded.")
+        return bool(pending)
 
     async def _list_todo(self, user_id: str, embedder: Embedder) -> list[Block]:
         """Return the blocks without vectors in the order of `order_blocks`, except those that failed too often."""

@@ -118,12 +118,12 @@ class DocumentSearch:
         hits, read, share = await self._hybrid_search.search_hybrid(
             user_id, query, scope, depth, used_mode, at
         )
-        named = await asyncio.to_thread(find_named_documents, query, names)
-        if named.documents and named.documents < names.keys():
-            named_hits, *_ = await self._hybrid_search.search_hybrid(
-                user_id, query, named.documents, depth, used_mode, at, vector_share=share
+        mentioned = await asyncio.to_thread(find_named_documents, query, names)
+        if mentioned.documents and mentioned.documents < names.keys():
+            mentioned_hits, *_ = await self._hybrid_search.search_hybrid(
+                user_id, query, mentioned.documents, depth, used_mode, at, vector_share=share
             )
-            hits = _interleave_named(named_hits, hits, is_certain=named.is_certain)
+            hits = _interleave_named(mentioned_hits, hits, is_certain=mentioned.is_certain)
         async with self._users.open(user_id) as store:
             results = await _check_hits(store, session_id, hits, k)
             active = list_borrowed_ids(store, session_id)

@@ -353,8 +353,8 @@ class Indexer:
 
     def _apply(self, index: VectorIndex, rows: list[tuple[str, bytes]], checkpoint: tuple[str, int]) -> None:
         throttled = self.request_priority.throttled
-        blocks, gone = self._source.blocks(throttled(rows), index.model)
-        index.apply(blocks, gone, [], checkpoint, pace=throttled)
+        blocks, deleted_ids = self._source.blocks(throttled(rows), index.model)
+        index.apply(blocks, deleted_ids, [], checkpoint, pace=throttled)
         index.optimise()
 
     async def _note(self, user_id: str, seen: tuple[str, int]) -> None:
@@ -397,14 +397,14 @@ class DocumentBlockSource:
 
     def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
         blocks: list[Block] = []
-        gone: list[str] = []
+        deleted_ids: list[str] = []
         for _, body in rows:
             row: Json = msgspec.json.decode(body)
             if row.get("_deleted"):
-                gone.append(row["id"])
+                deleted_ids.append(row["id"])
             else:
                 blocks.append(_block(row, model))
-        return blocks, gone
+        return blocks, deleted_ids
 
 
 def _block(row: Json, model: str | None) -> Block:

@@ -94,8 +94,10 @@ def encode_page(store: UserStore, bodies: list[bytes], seq: int, collection: str
 
 
 def _opening(collection: str | None) -> bytes:
-    named = b'"collection":' + msgspec.json.encode(collection) + b"," if collection is not None else b""
-    return b"{" + named + b'"documents":['
+    collection_field = (
+        b'"collection":' + msgspec.json.encode(collection) + b"," if collection is not None else b""
+    )
+    return b"{" + collection_field + b'"documents":['
 
 
 def _closing(store: UserStore, seq: int) -> bytes:

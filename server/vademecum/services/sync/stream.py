@@ -102,14 +102,14 @@ class Subscription:
         """Queue the events of the subscribed collections. If they exceed the limits, close the stream instead."""
         if self.closed:
             return
-        wanted = [run for run in runs if run.collection in self._collections]
-        events = self._queue.qsize() + len(wanted)
-        size = self._bytes + sum(run.size for run in wanted)
+        matching = [run for run in runs if run.collection in self._collections]
+        events = self._queue.qsize() + len(matching)
+        size = self._bytes + sum(run.size for run in matching)
         if events > self._bounds.events or size > self._bounds.bytes:
             self._drop()
             self.close()
             return
-        for run in wanted:
+        for run in matching:
             event = run.named if self._named else run.plain
             self._queue.put_nowait(event)
             self._bytes += len(event)
