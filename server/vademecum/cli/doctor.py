@@ -248,7 +248,7 @@ def _examine_spool(data: Path, running: bool) -> Finding:
         "the server ingests them within seconds" if running else "they are ingested when a server runs"
     )
     details = [
-        f"{one.events} of {one.email} have been waiting since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
+        f"{one.events} of {one.email} waiting since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
         f"{one.reason or default_reason}"
         for one in waiting
     ]

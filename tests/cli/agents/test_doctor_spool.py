@@ -43,14 +43,14 @@ def test_doctor_reports_waiting_events_and_the_reason(home: Home) -> None:
     assert [record(home) for _ in range(3)] == [""] * 3
     today = time.strftime("%Y-%m-%d %H:")
     waits = found(home)
-    assert waits["ok"] and f"3 of {EMAIL} have been waiting since {today}" in waits["detail"]
+    assert waits["ok"] and f"3 of {EMAIL} waiting since {today}" in waits["detail"]
     assert "when a server runs" in waits["detail"]
     with home.serving():
         why = home.data / "spool" / quote(EMAIL, safe="") / REASON_FILE
         soon_outside(why.exists)
         assert "not ingested yet: " in record(home) and "full" in record(home)
         waits = found(home)
-    assert not waits["ok"] and f"5 of {EMAIL} have been waiting since {today}" in waits["detail"]
+    assert not waits["ok"] and f"5 of {EMAIL} waiting since {today}" in waits["detail"]
     assert "full" in waits["detail"] and "canary" not in waits["detail"]
 
 
@@ -74,7 +74,7 @@ def test_doctor_reports_unreadable_spool_folder(tmp_path: Path) -> None:
         finding = _examine_spool(tmp_path, running=True)
     assert (
         not finding.ok
-        and f"1 of {EMAIL} wait" in finding.detail
-        and "1 of a-half-shut wait" in finding.detail
+        and f"1 of {EMAIL} waiting" in finding.detail
+        and "1 of a-half-shut waiting" in finding.detail
     )
     assert "spool/a-shut of the server's spool cannot be read (Permission denied)" in finding.detail
