@@ -35,7 +35,7 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 @dataclass
-class Done:
+class CommandResult:
     """The exit code and the output of a command."""
 
     code: int
@@ -62,7 +62,7 @@ class Done:
 
 
 @dataclass
-class Running:
+class RunningServer:
     """A running server process."""
 
     url: str
@@ -94,7 +94,7 @@ class Home:
 
     data: Path
     settings: dict[str, str] = field(default_factory=dict)
-    running: Running | None = None
+    running: RunningServer | None = None
 
     def environment(self) -> dict[str, str]:
         ours = {k: v for k, v in os.environ.items() if not k.startswith(("VADEMECUM_", "PYTEST_"))}
@@ -103,7 +103,7 @@ class Home:
         more = {"PYTHONPATH": str(ROOT / "server"), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
         return {**ours, **theirs, **more}
 
-    def run(self, *words: object, data: object = None, stdin: str = "", **settings: str) -> Done:
+    def run(self, *words: object, data: object = None, stdin: str = "", **settings: str) -> CommandResult:
         """Run a command on this folder in its own process."""
         environment = self.environment() | {f"VADEMECUM_{k.upper()}": v for k, v in settings.items()}
         with tempfile.TemporaryDirectory() as folder:
@@ -112,9 +112,9 @@ class Home:
                 stream.write_text(stdin if stream.name == "stdin" else "")
             arguments = [*map(str, words), "--data", str(data or self.data)]
             process = fork_command(arguments, environment, streams, Path.cwd())
-            return Done(process.wait(120), streams[1].read_text(), streams[2].read_text())
+            return CommandResult(process.wait(120), streams[1].read_text(), streams[2].read_text())
 
-    def ok(self, *words: object, **more: Any) -> Done:
+    def ok(self, *words: object, **more: Any) -> CommandResult:
         done = self.run(*words, **more)
         assert done.code == 0, f"{words}: {done.code}\n{done.out}\n{done.err}"
         return done
@@ -123,7 +123,7 @@ class Home:
         """Create an account and return its id."""
         return self.ok("user", "add", email, "--tier", tier, "--json").json["userId"]
 
-    def keep(self, email: str) -> str:
+    def add_with_document(self, email: str) -> str:
         """Create an account with a document and return its id."""
         account = self.add(email)
         note = self.data.with_name("note.txt")
@@ -148,7 +148,7 @@ class Home:
             command = [*COMMAND, *words]
             return subprocess.Popen(command, env=self.environment(), stdout=file, stderr=file), log
 
-    def start(self, *flags: str, in_new_process: bool = False) -> Running:
+    def start(self, *flags: str, in_new_process: bool = False) -> RunningServer:
         """Start a server and wait until it is ready. `in_new_process`: start it as a user does, not by a fork."""
         process, log = self.spawn(*flags, in_new_process=in_new_process)
         began = time.monotonic()
@@ -157,14 +157,14 @@ class Home:
             assert process.poll() is None, f"the server ended with {process.returncode}\n{output}"
             assert time.monotonic() - began < START_S, f"the server did not start in time\n{output}"
             time.sleep(0.02)
-        server = Running(address.url, process, log, flags)
+        server = RunningServer(address.url, process, log, flags)
         while "listens on" not in server.output():
             assert time.monotonic() - began < START_S, "the server did not print its address in time"
             time.sleep(0.02)
         return server
 
     @contextmanager
-    def serving(self, *flags: str, in_new_process: bool = False) -> Iterator[Running]:
+    def serve(self, *flags: str, in_new_process: bool = False) -> Iterator[RunningServer]:
         self.running = server = self.start(*flags, in_new_process=in_new_process)
         try:
             yield server
@@ -181,8 +181,8 @@ def small_model(folder: Path) -> Path:
     from vademecum.engines.onnx import download
 
     with tempfile.TemporaryDirectory() as source:
-        known = write_source(Path(source), name="e5-small-v2", vocab_size=2**10)
-        download.prepare_from_folder(known, Path(source), folder)
+        pinned = write_source(Path(source), name="e5-small-v2", vocab_size=2**10)
+        download.prepare_from_folder(pinned, Path(source), folder)
     return folder
 
 

@@ -168,5 +168,5 @@ def test_error_about_missing_nested_field_names_outdated_server():
 
 def test_server_file_contains_the_version_of_the_server(tmp_path):
     home = Home(tmp_path / "data")
-    with home.serving():
+    with home.serve():
         assert local_auth.read(home.data).version == __version__

@@ -57,7 +57,7 @@ def test_assistant_key_question_and_reply_are_not_logged(tmp_path):
     ]
     with scripted(tmp_path, *rules) as url:
         home = home_with(tmp_path, url)
-        with home.serving() as server:
+        with home.serve() as server:
             home.add("ada@example.org")
             with server.client(home.token("ada@example.org")) as ada:
                 upload(ada, "lease.txt", f"{CANARY} pays the rent.")
@@ -123,7 +123,7 @@ def test_server_does_not_start_with_invalid_assistant_address(tmp_path, settings
 def test_stopping_server_ends_answers_with_error(tmp_path):
     with scripted(tmp_path, {"say": ["word "], "pause_s": 0.05, "ends": "never"}) as url:
         home = home_with(tmp_path, url)
-        with home.serving() as server:
+        with home.serve() as server:
             home.add("ada@example.org")
             with server.client(home.token("ada@example.org")) as ada:
                 body = {"query": "go on", "sessionId": "s1"}
@@ -139,7 +139,7 @@ def test_stopping_server_ends_answers_with_error(tmp_path):
 def test_command_leaves_extraction_to_the_next_started_server(tmp_path):
     """A request of a short command would be aborted, but still be paid for and counted as an attempt."""
     home = home_with(tmp_path, "http://127.0.0.1:9")
-    with home.serving() as server:
+    with home.serve() as server:
         home.add("ada@example.org")
         with server.client(home.token("ada@example.org")) as ada:
             for collection, row in (("sessions", session("s1")), ("episodes", episode("e1", "s1"))):
@@ -156,7 +156,7 @@ def test_command_leaves_extraction_to_the_next_started_server(tmp_path):
         for _ in range(3):
             home.ok("context", "--user", "ada@example.org", "--folder", tmp_path)
             assert asked() == 0
-        with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+        with home.serve() as server, server.client(home.token("ada@example.org")) as ada:
             for _ in range(1200):
                 if (job := ada.get("/v1/jobs").json()["jobs"][0])["state"] == "done":
                     break

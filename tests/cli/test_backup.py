@@ -22,7 +22,7 @@ def home(tmp_path):
 def begun(tmp_path_factory):
     """Create a data folder with one document of Ada, once for all tests. Return the folder and her account's id."""
     there = Home(tmp_path_factory.mktemp("begun") / "data")
-    return there.data, there.keep("ada@example.org")
+    return there.data, there.add_with_document("ada@example.org")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def holds(folder, text):
 
 def test_restore_begins_new_epoch_and_keeps_erased_rows_erased(home, tmp_path):
     copy = tmp_path / "copy"
-    with home.serving("--erase-delay-s", "0.05") as server:
+    with home.serve("--erase-delay-s", "0.05") as server:
         for name in ("ada", "bob"):
             home.add(f"{name}@example.org")
         ada, bob = (server.client(home.token(f"{n}@example.org")) for n in ("ada", "bob"))
@@ -119,7 +119,7 @@ def test_backup_can_be_restored_to_new_folder_without_server(home, tmp_path):
     other = Home(tmp_path / "new" / "data")
     restored = other.ok("restore", tmp_path / "copy", "--yes", "--json").json
     assert (restored["users"], restored["accounts"]) == (1, 1)
-    with other.serving() as server, server.client(token) as ada:
+    with other.serve() as server, server.client(token) as ada:
         assert [d["filename"] for d in live(ada, "documents").values()] == ["apples.txt"]
         found = ada.post("/v1/search", json={"query": "apple trees", "sessionId": "s1"}).json()
         assert found["results"]
@@ -128,11 +128,11 @@ def test_backup_can_be_restored_to_new_folder_without_server(home, tmp_path):
 def test_new_server_restores_owner_from_backup(home, tmp_path):
     """The first start of the new server has already created an owner with the same email."""
     text = "The orchard has forty apple trees."
-    with home.serving() as server, server.client(home.token("owner@localhost")) as owner:
+    with home.serve() as server, server.client(home.token("owner@localhost")) as owner:
         upload(owner, "apples.txt", text)
         home.ok("backup", tmp_path / "copy")
     other = Home(tmp_path / "new" / "data")
-    with other.serving() as server:
+    with other.serve() as server:
         restored = other.run("restore", tmp_path / "copy", "--yes", "--json")
         if restored.code == 0:
             with server.client(other.token("owner@localhost")) as owner:
@@ -223,7 +223,7 @@ def test_backup_reports_why_target_cannot_be_written(home, ada, tmp_path, with_s
         "file/deep/copy": "Not a directory",
         "x" * 300: "File name too long",
     }
-    with home.serving() if with_server else nullcontext() as server:
+    with home.serve() if with_server else nullcontext() as server:
         for name, why in {**nowhere, "loop/copy": "Too many levels of symbolic links"}.items():
             printed_text = home.run("backup", tmp_path / name).refusal()
             assert printed_text.startswith(
@@ -241,7 +241,7 @@ def test_backup_reports_why_target_cannot_be_written(home, ada, tmp_path, with_s
 
 def test_backup_contains_no_deleted_document(home, tmp_path):
     gone, kept = "The xylophone of Bartholomew is hidden beneath the oak.", "Forty apple trees stand here."
-    with home.serving("--erase-delay-s", "60") as server:
+    with home.serve("--erase-delay-s", "60") as server:
         home.add("ada@example.org")
         with server.client(home.token("ada@example.org")) as ada:
             document = upload(ada, "xylophone.txt", gone)
@@ -259,7 +259,7 @@ def test_restore_erases_rows_forgotten_since_backup(home, tmp_path, with_server)
     secret = "The lantern keeper counts the ships at midnight."
     home.settings["erase_delay_s"] = "600"
     (tmp_path / "keeper.txt").write_text(secret)
-    with home.serving() if with_server else nullcontext():
+    with home.serve() if with_server else nullcontext():
         home.add("ada@example.org")
         home.ok("import", tmp_path / "keeper.txt", "--user", "ada@example.org", "--session", "s1")
         home.ok("backup", tmp_path / "copy")
@@ -290,7 +290,7 @@ def test_doctor_reports_no_problem_for_healthy_folder(home):
     assert [one for one in looked.json if not one["ok"]] == [] and looked.code == 0
     checks = {one["check"]: one["detail"] for one in looked.json}
     assert checks["server"] == "not running" and "all-minilm-l6-v2" in checks["model"]
-    with home.serving() as server:
+    with home.serve() as server:
         checks = {one["check"]: one["detail"] for one in home.ok("doctor", "--json").json}
         assert server.url in checks["server"]
 
@@ -301,7 +301,7 @@ def test_doctor_names_damaged_segment(home, ada, with_server):
     (path,) = home.data.glob(f"users/*/{ada}/records.duckdb")
     with duckdb.connect(path) as connection:
         connection.execute("UPDATE packs SET bodies = replace(bodies, 'a', 'b')")
-    with home.serving() if with_server else nullcontext():
+    with home.serve() if with_server else nullcontext():
         looked = home.run("doctor", "--json")
     (users,) = [one for one in looked.json if one["check"] == "users"]
     assert looked.code == 1 and not users["ok"]
@@ -310,7 +310,7 @@ def test_doctor_names_damaged_segment(home, ada, with_server):
 
 
 def test_doctor_reports_model_of_running_server(home):
-    with home.serving("--models", str(MODELS)):
+    with home.serve("--models", str(MODELS)):
         checks = {one["check"]: one["detail"] for one in home.run("doctor", "--json").json}
         assert checks["model"] == "all-minilm-l6-v2, in use by the running server"
 
@@ -352,9 +352,9 @@ def test_restore_repairs_damaged_account(home, ada, tmp_path):
 
 
 def test_restore_of_one_account_with_running_server(home, ada, tmp_path):
-    home.keep("bob@example.org")
+    home.add_with_document("bob@example.org")
     home.ok("backup", tmp_path / "copy")
-    with home.serving():
+    with home.serve():
         printed_text = home.ok("restore", tmp_path / "copy", "--user", "ada@example.org", "--yes").out
         assert printed_text.startswith("Restored the records of 1 account as of ")
         assert (
@@ -387,7 +387,7 @@ def test_damaged_account_does_not_block_other_accounts(home, ada):
 def test_damaged_accounts_file_can_be_replaced_from_backup(home, ada, tmp_path):
     """The error message names this remedy. The documents stay, because other files contain them."""
     home.ok("backup", tmp_path / "copy")
-    home.keep("bob@example.org")
+    home.add_with_document("bob@example.org")
     accounts = home.data / "accounts.duckdb"
     accounts.write_bytes(b"this is not a database" * 1000)
     refused = home.run("user", "list")

@@ -28,7 +28,7 @@ def home(request, tmp_path_factory):
     if request.param == "alone":
         yield there
         return
-    with there.serving():
+    with there.serve():
         yield there
 
 
@@ -53,7 +53,7 @@ def server_on(home):
     if home.running is not None:
         yield home.running
         return
-    with home.serving() as server:
+    with home.serve() as server:
         yield server
         server.end()
 
@@ -180,9 +180,9 @@ def test_commands_print_the_same_with_and_without_server(tmp_path):
     with_server, without = Home(tmp_path / "with" / "data"), Home(tmp_path / "without" / "data")
     for home in (with_server, without):
         home.data.parent.mkdir()
-    with without.serving() as server:  # start once, because the first start creates the owner
+    with without.serve() as server:  # start once, because the first start creates the owner
         server.end()
-    with with_server.serving(), ThreadPoolExecutor() as both:
+    with with_server.serve(), ThreadPoolExecutor() as both:
         one, other = both.map(story, (with_server, without))
     assert one.keys() == other.keys()
     for what in one:
@@ -272,7 +272,7 @@ def test_forget_project_erases_only_that_project(tmp_path):
     home = Home(tmp_path / "data")
     home.add("gina@example.org")
     token, who = home.token("gina@example.org"), ("forget", "--user", "gina@example.org")
-    with home.serving() as server, server.client(token) as gina:
+    with home.serve() as server, server.client(token) as gina:
         made = {
             name: gina.post("/v1/projects", json={"name": name}).json()["id"]
             for name in ("Mill", "Barn", "Twin")

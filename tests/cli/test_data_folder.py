@@ -47,7 +47,7 @@ def test_folder_with_unrelated_files_is_not_used_as_data_folder(tmp_path):
 
 def test_commands_do_not_recreate_missing_accounts_file(tmp_path):
     home = Home(tmp_path / "data")
-    home.keep("ada@example.org")
+    home.add_with_document("ada@example.org")
     (home.data / "accounts.duckdb").unlink()
     for command in (["user", "list"], ["user", "add", "bob@example.org", "--tier", "FREE"]):
         assert "accounts.duckdb is missing" in home.run(*command).refusal()
@@ -61,7 +61,7 @@ def test_commands_in_printed_advice_install_an_offline_model(tmp_path):
         "the test environment lacks the package with the offline model"
     )
     home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})
-    with home.serving() as server:
+    with home.serve() as server:
         server.end()
         output = server.output()
     advice = re.search(r"`VADEMECUM_MODELS=.+ vademecum (models pull --data [^`]+)`", output)

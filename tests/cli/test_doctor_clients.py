@@ -17,9 +17,9 @@ def clients(home: Home) -> dict[str, Any]:
 
 def test_doctor_counts_unsigned_newer_checkpoints_until_new_epoch(tmp_path: Path) -> None:
     home = Home(tmp_path / "data")
-    home.keep(EMAIL)
+    home.add_with_document(EMAIL)
     token = home.token(EMAIL)
-    with home.serving() as running, running.client(token) as client:
+    with home.serve() as running, running.client(token) as client:
         checkpoint = client.get("/v1/sync/facts/0/pull?lwt=0&limit=1").json()["checkpoint"]
         assert clients(home)["ok"]
         query = {"lwt": 2**40, "id": checkpoint["id"].partition(".")[0]}

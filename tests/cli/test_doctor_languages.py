@@ -25,7 +25,7 @@ def add_document(home: Home, name: str, text: str) -> None:
 def test_doctor_recommends_multilingual_model_for_mostly_foreign_documents(tmp_path: Path) -> None:
     home = Home(tmp_path / "data", {"models": str(small_model(tmp_path / "models"))})
     home.add(EMAIL)
-    with home.serving():
+    with home.serve():
         add_document(home, "a.txt", "a cat")
         add_document(home, "b.txt", ARABIC)
         assert languages(home)["detail"] == "the model in use suits the documents"

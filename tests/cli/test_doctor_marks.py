@@ -31,7 +31,7 @@ def test_doctor_reports_accounts_without_mark_until_they_are_opened(tmp_path: Pa
     home = Home(tmp_path / "data")
     file = home.data / "ledger" / "marks"
     ids = [home.add(email) for email in ("ada@example.org", "bob@example.org", "never-used@example.org")]
-    with home.serving() as server:
+    with home.serve() as server:
         for email, rows in (
             ("ada@example.org", [{"newDocumentState": session("s")}]),
             ("bob@example.org", []),
@@ -51,7 +51,7 @@ def test_server_rewrites_deleted_marks_at_the_next_commit(tmp_path: Path) -> Non
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     file = home.data / "ledger" / "marks"
-    with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+    with home.serve() as server, server.client(home.token("ada@example.org")) as ada:
         for row_id in ("s", "t"):
             file.unlink(missing_ok=True)
             ada.post(

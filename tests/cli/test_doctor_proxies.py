@@ -20,7 +20,7 @@ def proxies(home: Home) -> dict[str, Any]:
 def test_doctor_names_address_over_shared_limit_and_proxy_setting(tmp_path: Path) -> None:
     home = Home(tmp_path / "data", {"rates": json.dumps({**json.loads(RATES_JSON), "read": LIMIT})})
     home.add("ada@example.org")
-    with home.serving() as running:
+    with home.serve() as running:
         assert proxies(home)["ok"]
         with running.client() as anyone:
             for _ in range(3 * LIMIT):

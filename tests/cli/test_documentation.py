@@ -100,7 +100,7 @@ def shape(value: Any) -> Any:
 def test_documented_code_blocks_run_and_print_what_is_shown(page, tmp_path):
     home = Home(tmp_path / "data", {"models": str(MODELS)})
     output, executed = "", 0
-    with home.serving() as server:
+    with home.serve() as server:
         shell = Shell(home, tmp_path / "home", server.url)
         for block in blocks_of(page):
             if block.language == "json":

@@ -17,10 +17,10 @@ def home(tmp_path):
 
 
 def test_epoch_command_begins_new_epoch_only_for_named_account(home):
-    home.keep("ada@example.org")
-    bob = home.keep("bob@example.org")
+    home.add_with_document("ada@example.org")
+    bob = home.add_with_document("bob@example.org")
     with (
-        home.serving() as server,
+        home.serve() as server,
         server.client(home.token("ada@example.org")) as ada,
         server.client(home.token("bob@example.org")) as other,
     ):
@@ -38,7 +38,7 @@ def test_epoch_command_begins_new_epoch_only_for_named_account(home):
 
 
 def test_epoch_command_requires_one_known_account_or_all(home):
-    home.keep("ada@example.org")
+    home.add_with_document("ada@example.org")
     assert "Name one account" in home.run("epoch").refusal()
     assert "Name one account" in home.run("epoch", "ada@example.org", "--all").refusal()
     assert "nobody@example.org" in home.run("epoch", "nobody@example.org").refusal()

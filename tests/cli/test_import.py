@@ -9,7 +9,7 @@ import pytest
 
 from cli.command_runner import COMMAND, MODELS, Home
 from property.rows import document, session
-from server.in_process_server import browser, house, run
+from server.in_process_server import browser, run, serve
 from vademecum.cli.api_client import ApiClient
 from vademecum.cli.import_ import _progress, _wait_until_embedded, find_files
 
@@ -129,7 +129,7 @@ def test_import_rejects_huge_file_and_imports_the_other_files(home, tmp_path):
 
 def test_import_with_wait_reports_failed_and_deleted_documents(tmp_path, capsys):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.push("sessions", session("s1"))
             rows = [document(ada.id, name, status=name) for name in ("ready", "failed")]

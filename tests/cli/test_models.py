@@ -42,7 +42,7 @@ def home(request, tmp_path_factory, installed):
         fill(there)
         yield there
         return
-    with there.serving():
+    with there.serve():
         fill(there)
         yield there
 
@@ -110,7 +110,7 @@ def test_model_change_is_paused_and_resumed(home):
     assert "paused" not in home.ok("models", "resume").out
     if home.running is None:  # start a server, because a model change makes no progress without one
         assert "0 of 1 accounts" in state(home)[1]
-        with home.serving():
+        with home.serve():
             wait_for_the_end(home)
     else:
         wait_for_the_end(home)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from cli.command_runner import MODELS, Home, live
 from unit.engines.onnx import numpy_bert, random_e5
-from unit.engines.onnx.local_hub import running
+from unit.engines.onnx.local_hub import start_hub
 from vademecum.cli.commands import main
 from vademecum.engines.onnx import download, pinned_models
 from vademecum.engines.onnx import manifest as manifests
@@ -51,7 +51,7 @@ def pull_by_command(home, published, monkeypatch):
     monkeypatch.setattr(pinned_models, "PINNED_MODELS", pinned_models.PINNED_MODELS | {E5: published[0]})
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("VADEMECUM_MODELS", home.settings["models"])
-    with running(*published) as hub:
+    with start_hub(*published) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         return CliRunner().invoke(main, ["models", "pull", E5, "--data", str(home.data)])
 
@@ -95,7 +95,7 @@ def test_pulled_e5_replaces_model_during_searches(home, published, tmp_path, mon
         f"{E5} is installed in {home.settings['models']}/{E5}.\n",
     ), done.output
     model = manifests.load(Path(home.settings["models"], E5)).hash
-    with home.serving() as server, server.client(home.token("ada@example.org")) as client:
+    with home.serve() as server, server.client(home.token("ada@example.org")) as client:
         old = {row["model"] for row in live(client, "vectorEmbeddings").values()}
         with Searches(client) as searches:
             begun = home.ok("models", "use", E5).out

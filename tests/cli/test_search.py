@@ -38,7 +38,7 @@ def test_search_output_contains_no_terminal_control_characters(tmp_path):
     evil = "\x1b]52;c;aGk=\x07zebra\x1b[2J \x9b31m \u202e\r\n1. other.pdf"
     home = Home(tmp_path / "data")
     user = home.add("ada@example.org")
-    with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+    with home.serve() as server, server.client(home.token("ada@example.org")) as ada:
         held = document(user, "d1", activeSessions=["s1"], filename=evil)
         for name, row in (("documents", held), ("vectorEmbeddings", block("d1", text=evil))):
             pushed = ada.post(f"/v1/sync/{name}/0/push", json=[{"newDocumentState": row}])

@@ -38,7 +38,7 @@ def signed_in(home, server):
 
 def test_running_server_finds_model_installed_in_shared_folder(tmp_path):
     home = SharedHome(tmp_path / "data")
-    with home.serving() as server, signed_in(home, server) as ada:
+    with home.serve() as server, signed_in(home, server) as ada:
         assert model_in_use(home, ada) is None
         upload(ada, "lease.txt", "The tenant gives notice three months before.")
         small_model(tmp_path / "cache" / "vademecum" / "models")
@@ -49,7 +49,7 @@ def test_running_server_finds_model_installed_in_shared_folder(tmp_path):
         found = ada.post("/v1/search", json={"query": "notice", "sessionId": "s1"}).json()
         assert found["scope"]["pending"] == 0 and len(found["results"]) == 1
     other = SharedHome(tmp_path / "other")
-    with other.serving() as server, signed_in(other, server) as ada:
+    with other.serve() as server, signed_in(other, server) as ada:
         assert model_in_use(other, ada) == MODEL
     assert not (tmp_path / "data" / "models").exists()
 
@@ -61,6 +61,6 @@ def test_model_in_models_folder_of_data_folder_is_still_found(tmp_path, shared):
     if shared:
         small_model(tmp_path / "cache" / "vademecum" / "models")
     assert MODEL in home.ok("models", "list").out
-    with home.serving() as server, signed_in(home, server) as ada:
+    with home.serve() as server, signed_in(home, server) as ada:
         assert model_in_use(home, ada) == MODEL
         assert ada.get("/v1/models").json()["models"][0]["id"] == MODEL

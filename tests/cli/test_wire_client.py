@@ -35,7 +35,7 @@ def session(client, title, **more):
 
 
 def test_wire_client_syncs_by_documented_protocol(home):
-    with home.serving() as server, clients(home, server) as (ada, there):
+    with home.serve() as server, clients(home, server) as (ada, there):
         rows = [session(ada, f"chat {n}") for n in range(110)]
         ada.sync()
         there.sync()
@@ -82,7 +82,7 @@ def test_wire_client_syncs_by_documented_protocol(home):
 
 
 def test_wire_client_follows_a_stream(home):
-    with home.serving() as server, clients(home, server) as (ada, there):
+    with home.serve() as server, clients(home, server) as (ada, there):
         heard = []
 
         def follow():
@@ -107,7 +107,7 @@ def test_wire_client_follows_a_stream(home):
 
 
 def test_wire_client_recovers_after_a_restore(home, tmp_path):
-    with home.serving() as server, clients(home, server) as (ada, there):
+    with home.serve() as server, clients(home, server) as (ada, there):
         kept, edited = (session(ada, title)["id"] for title in ("kept", "before the backup"))
         ada.sync()
         home.ok("backup", tmp_path / "copy")
@@ -125,7 +125,7 @@ def test_wire_client_recovers_after_a_restore(home, tmp_path):
 
 
 def test_wire_clients_push_rows_again_that_a_truncated_log_lost(home):
-    with home.serving() as server, clients(home, server) as (ada, there):
+    with home.serve() as server, clients(home, server) as (ada, there):
         sessions = []
         for number in range(10):
             sessions.append(session(ada, f"chat {number}")["id"])
@@ -136,7 +136,7 @@ def test_wire_clients_push_rows_again_that_a_truncated_log_lost(home):
         server.end(signal.SIGKILL)
         (log,) = home.data.glob("users/*/*/records.duckdb.wal")
         log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
-        with home.serving() as again:
+        with home.serve() as again:
             for device in (ada, there):
                 device.move_to(again.url)
             there.sync()  # this device has all rows and pushes them again

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from cli.command_runner import Home
 from faults.server_process import ServerProcess
 from faults.test_damaged_user_log import CASES, CHECKPOINTED, LOGGED
-from server.in_process_server import T, house, run
+from server.in_process_server import T, run, serve
 from vademecum.engines.duckdb.instance import Instance
 
 FILE = "accounts.duckdb"
@@ -53,7 +53,7 @@ class CrashedFolder:
 
 async def create_accounts(data: Path) -> list[str]:
     """Create the accounts and return a token of each."""
-    async with house(data) as h:
+    async with serve(data) as h:
         accounts = [
             await h.services.account_service.create(f"kept{n}@example.org", "JIGGA")
             for n in range(CHECKPOINTED)
@@ -89,7 +89,7 @@ def test_accounts_and_tokens_logged_before_the_damage_survive(crashed, tmp_path,
     damaged = crashed.copy(tmp_path / "data", name)
 
     async def scenario():
-        async with house(damaged.data) as h:
+        async with serve(damaged.data) as h:
             emails = {account.email for account in h.services.accounts.accounts.values()}
             assert emails == damaged.checkpointed | set(damaged.logged[: CASES[name].intact])
             for token in damaged.tokens:
@@ -98,7 +98,7 @@ def test_accounts_and_tokens_logged_before_the_damage_survive(crashed, tmp_path,
                 async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                     assert (await client.get("/v1/me", headers=headers)).status_code == 200
             later = await h.services.account_service.create("later@example.org", "FREE")
-        async with house(damaged.data) as h:
+        async with serve(damaged.data) as h:
             assert {a.email for a in h.services.accounts.accounts.values()} == emails | {later.email}
 
     run(scenario)
@@ -112,7 +112,7 @@ def test_truncated_accounts_log_is_copied_and_reported(crashed, tmp_path, name):
 
     async def scenario():
         with capture_logs() as lines:
-            async with house(damaged.data):
+            async with serve(damaged.data):
                 pass
         reports = [line for line in lines if line["event"] == "log repaired"]
         assert bool(reports) == copy.exists() and (reports or name not in REPAIRED)
@@ -150,7 +150,7 @@ def test_doctor_reports_that_it_repaired_the_accounts_log(crashed, tmp_path):
 
 def test_reading_accounts_of_a_backup_leaves_it_unchanged(crashed, tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             before = (crashed.data / FILE).read_bytes()
             adopted = await h.services.accounts.adopt_missing(crashed.data / FILE, set(), set())
             assert adopted.count == CHECKPOINTED

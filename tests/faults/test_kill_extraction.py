@@ -18,7 +18,7 @@ import httpx
 
 from faults.server_process import ServerProcess
 from property.rows import episode, project, session
-from server.scripted_llm import MODEL, Model, Rule, speaking
+from server.scripted_llm import MODEL, Model, Rule, start_llm
 
 ROUNDS = 40 if os.environ.get("SOAK") else 6
 TURNS = 5  # number of new turns per round
@@ -51,7 +51,7 @@ async def extract_under_kills(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED", time.time_ns()))
     print(f"SEED={seed}")
     rng = Random(seed)
-    async with speaking(*rules(ROUNDS * TURNS)) as model:
+    async with start_llm(*rules(ROUNDS * TURNS)) as model:
         settings = {"assistant_url": model.url, "assistant_model": MODEL}
         server = ServerProcess(tmp_path / "data", tmp_path / "no-models", settings)
         try:
@@ -94,7 +94,7 @@ async def kill_repeatedly(server: ServerProcess, model: Model, rng: Random) -> i
 
 def count_requested_turns(model: Model) -> int:
     """Return the number of turns in the model's requests. Count turns, because a kill may cause a repeated request."""
-    return len({request.question for request in model.asked})
+    return len({request.question for request in model.requests})
 
 
 async def wait_for_requests(model: Model, count: int) -> None:
@@ -137,7 +137,7 @@ async def check_rows(client: httpx.AsyncClient, headers: dict[str, str], model: 
     memories = ["The Old Mill is old.", *(f"{person} visits the Old Mill." for person in people)]
     assert sorted(row["text"] for row in rows["memories"]) == sorted(memories)
     assert sorted(row["value"] for row in rows["facts"]) == sorted(people)
-    requests = Counter(request.question for request in model.asked)
+    requests = Counter(request.question for request in model.requests)
     assert len(requests) == count and sum(requests.values()) <= count + ROUNDS, (
         "a kill caused more than one repeated request"
     )

@@ -86,7 +86,7 @@ def results(data):
     """Map each question to its search result. One server answers all, so model and index are loaded only once."""
     questions = [q["question"] for q in (*ASKED, *HARD)]
     home = home_of(data)
-    with home.serving():
+    with home.serve():
         return {q: home.ok("search", q, "--limit", DEPTH, *USER_OPTIONS, "--json").json for q in questions}
 
 

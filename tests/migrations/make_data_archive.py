@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from property.rows import day, dead, entity, episode, fact, memory, project, relationship, session, summary
-from server.in_process_server import House, Person, house
+from server.in_process_server import Person, ServerHarness, serve
 
 NOTES = (
     "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before the end.\n\n"
@@ -26,7 +26,7 @@ NOTES = (
 RECIPE = "Whisk the eggs with sugar until pale.\n\nFold in the flour and bake for forty minutes.\n\n"
 
 
-async def fill(h: House, person: Person, name: str, text: str) -> None:
+async def fill(h: ServerHarness, person: Person, name: str, text: str) -> None:
     for number in range(3):
         body = text + f"Section {number} of {name}. " + "More words follow here. " * 40 * number
         answer = await person.upload(f"{name} {number}.txt", body, "s1")
@@ -54,14 +54,14 @@ async def fill(h: House, person: Person, name: str, text: str) -> None:
     uploaded = {row["filename"]: key for key, row in (await person.live("documents")).items()}
     answer = await person.call("DELETE", f"/v1/documents/{uploaded[f'{name} 2.txt']}")
     assert answer.status_code == 200, answer.text
-    await h.settle(person)
+    await h.drain_jobs(person)
 
 
 async def make(target: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         data, copy = Path(scratch) / "running", Path(scratch) / "data"
         expected: dict[str, Any] = {}
-        async with house(data, model=True, erase_delay_s=3600) as h:
+        async with serve(data, model=True, erase_delay_s=3600) as h:
             for name, text in (("ada", NOTES), ("ben", RECIPE)):
                 person = await h.person()
                 await fill(h, person, name, text)
@@ -70,7 +70,7 @@ async def make(target: Path) -> None:
                     await person.upload("late.txt", "A late document about lighthouses.", "s1")
                     await h.services.background_jobs.jobs["embed"].drain(person.id)
                 secret = person.client.headers["Authorization"].partition(" ")[2]
-                rows = await h.everything(person)
+                rows = await h.pull_all(person)
                 expected[name] = {"id": person.id, "secret": secret, "rows": rows}
             shutil.copytree(
                 data, copy, ignore=shutil.ignore_patterns("*.lock", "lock", "*.sock", "vademecum.log*")

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from property.rows import fact, session
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.errors import Broken
 from vademecum.model.schema.collections import COLLECTIONS, Fact, Registry
 from vademecum.services.runtime.composition import migrations_folder
@@ -42,7 +42,7 @@ def next_migrations(tmp_path) -> Path:
 async def write_rows(data, persons=1):
     """With this version, create accounts with a live fact, a deleted fact and a session. Return the accounts."""
     result = []
-    async with house(data) as h:
+    async with serve(data) as h:
         for _ in range(persons):
             person = await h.person()
             assert await person.push("facts", fact("kept"), fact("dead")) == []
@@ -65,7 +65,7 @@ async def pull(person, version):
 def test_account_file_is_migrated_at_first_access(tmp_path, next_migrations):
     async def scenario():
         people = await write_rows(tmp_path / "data", persons=2)
-        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+        async with serve(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
             for person in people:
                 answer = await pull(reconnect(h, person), 1)
                 rows = {row["id"]: row for row in answer.json()["documents"]}
@@ -79,7 +79,7 @@ def test_account_file_is_migrated_at_first_access(tmp_path, next_migrations):
 def test_migrated_file_accepts_new_rows_and_edits(tmp_path, next_migrations):
     async def scenario():
         [person] = await write_rows(tmp_path / "data")
-        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+        async with serve(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
             reconnect(h, person)
             kept = {**fact("kept"), "origin": "typed"}
             batch = [
@@ -98,10 +98,10 @@ def test_migrated_file_accepts_new_rows_and_edits(tmp_path, next_migrations):
 def test_older_clients_get_426_and_newer_clients_get_503(tmp_path, next_migrations):
     async def scenario():
         [person] = await write_rows(tmp_path / "data")
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             too_new = await pull(reconnect(h, person), 1)
             assert too_new.status_code == 503 and int(too_new.headers["retry-after"]) > 0
-        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+        async with serve(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
             too_old = await pull(reconnect(h, person), 0)
             assert too_old.status_code == 426 and too_old.json()["error"] is True
             pushed = await person.call("POST", "/v1/sync/facts/0/push", json=[])
@@ -113,11 +113,11 @@ def test_older_clients_get_426_and_newer_clients_get_503(tmp_path, next_migratio
 def test_server_does_not_start_on_files_of_a_newer_version(tmp_path, next_migrations):
     async def scenario():
         [person] = await write_rows(tmp_path / "data")
-        async with house(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+        async with serve(tmp_path / "data", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
             assert (await pull(reconnect(h, person), 1)).status_code == 200
         before = contents(tmp_path / "data")
         with pytest.raises(BaseException) as caught:
-            async with house(tmp_path / "data"):
+            async with serve(tmp_path / "data"):
                 raise AssertionError("the server started")
         assert "newer version" in message_of(caught.value) and "0099_facts_v1.sql" in message_of(caught.value)
         assert contents(tmp_path / "data") == before
@@ -131,12 +131,12 @@ def test_file_of_newer_version_blocks_only_its_own_account(tmp_path, next_migrat
     async def scenario():
         people = await write_rows(tmp_path / "data", persons=2)
         shutil.copytree(tmp_path / "data", tmp_path / "newer")
-        async with house(tmp_path / "newer", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+        async with serve(tmp_path / "newer", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
             await pull(reconnect(h, people[0]), 1)
         [source] = (tmp_path / "newer" / "users").rglob(people[0].id)
         [target] = (tmp_path / "data" / "users").rglob(people[0].id)
         shutil.copy(source / "records.duckdb", target / "records.duckdb")
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             response = await pull(reconnect(h, people[0]), 0)
             assert response.status_code >= 500 and "newer version" in response.json()["detail"]
             assert (await pull(reconnect(h, people[1]), 0)).status_code == 200
@@ -152,7 +152,7 @@ def test_server_does_not_start_with_a_changed_migration(tmp_path, next_migration
         first.write_text(first.read_text(encoding="utf-8") + "-- edited\n", encoding="utf-8")
         before = contents(tmp_path / "data")
         with pytest.raises(BaseException) as caught:
-            async with house(tmp_path / "data", migrations=next_migrations):
+            async with serve(tmp_path / "data", migrations=next_migrations):
                 raise AssertionError("the server started")
         assert "0001_records.sql" in message_of(caught.value) and "write a new migration" in message_of(
             caught.value
@@ -170,7 +170,7 @@ def test_failed_migration_leaves_the_account_file_unchanged(tmp_path, next_migra
         failing = "UPDATE packs SET first = bodies::BIGINT;\n"  # a cast that fails for every row
         broken.write_text(good + failing, encoding="utf-8")
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
-        async with house(tmp_path / "copy", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
+        async with serve(tmp_path / "copy", registry=NEXT_REGISTRY, migrations=next_migrations) as h:
             assert (await pull(reconnect(h, person), 1)).status_code >= 500
         [path] = (tmp_path / "copy" / "users").rglob("records.duckdb")
         with duckdb.connect(path, read_only=True) as connection:
@@ -186,7 +186,7 @@ def test_server_reports_incomplete_installation_without_migrations(tmp_path):
     async def scenario():
         (tmp_path / "empty").mkdir()
         with pytest.raises(BaseException) as caught:
-            async with house(tmp_path / "data", migrations=tmp_path / "empty"):
+            async with serve(tmp_path / "data", migrations=tmp_path / "empty"):
                 raise AssertionError("the server started")
         assert "incomplete" in message_of(caught.value)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from property.rows import fact, session
-from server.in_process_server import Person, house, run, with_token
+from server.in_process_server import Person, run, serve, with_token
 from vademecum.model.sync.transaction import WAITING
 
 STORED = sorted((Path(__file__).parent / "stored").glob("*.tar.gz"))
@@ -26,11 +26,11 @@ def test_data_folder_of_released_version_opens_syncs_and_searches(tmp_path, arch
     data, expected = unpack(archive, tmp_path)
 
     async def scenario():
-        async with house(data, model=True) as h:
+        async with serve(data, model=True) as h:
             for name, words in (("ada", "tenant notice"), ("ben", "sugar flour")):
                 stored = expected[name]
                 person = Person(stored["id"], with_token(h, stored["secret"]))
-                assert await h.everything(person) == stored["rows"]
+                assert await h.pull_all(person) == stored["rows"]
                 async with h.services.users.open(person.id) as store:
                     assert store.row_index.rows["episodes/early"].seq == WAITING
                 found = (await person.search(words))["results"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from property.expected_memory import Books, Entry, Home
+from property.expected_memory import Entry, ExpectedMemory, Home
 
 Json = dict[str, Any]
 WAYS: dict[str, list[tuple[str, str, Json | None]]] = {  # kind -> (method, path, body)
@@ -29,41 +29,52 @@ class Tampered(AssertionError):
     """A request from a scope that does not include a row may have changed the row."""
 
 
-async def tamper_everywhere(books: Books) -> int:
+async def probe_all_scopes(memory: ExpectedMemory) -> int:
     """Try everything and return the number of attempts. Raises Tampered if the server does not refuse one."""
     tried = 0
     for kind, ways in WAYS.items():
-        for canary, entry in books.of(kind).items():
-            for project in books.projects:
-                if books.home(entry) != project:
+        for canary, entry in memory.of(kind).items():
+            for project in memory.projects:
+                if memory.home(entry) != project:
                     for way in ways:
-                        await _tamper(books, canary, entry, project, *way)
+                        await _probe(memory, canary, entry, project, *way)
                         tried += 1
-    return tried + await _connect_everywhere(books) + await _take_along(books) + await _repeat(books)
+    return (
+        tried
+        + await _probe_links(memory)
+        + await _probe_superseded(memory)
+        + await _probe_repeated_text(memory)
+    )
 
 
-async def _tamper(
-    books: Books, canary: str, entry: Entry, project: Home, method: str, path: str, body: Json | None
+async def _probe(
+    memory: ExpectedMemory,
+    canary: str,
+    entry: Entry,
+    project: Home,
+    method: str,
+    path: str,
+    body: Json | None,
 ) -> None:
     sent = {"json": body} if body is not None else {}
-    answer = await books.person.call(method, path.format(id=entry.id), params={"project": project}, **sent)
+    answer = await memory.person.call(method, path.format(id=entry.id), params={"project": project}, **sent)
     if answer.status_code != 404:
-        books.drop([canary])
+        memory.drop([canary])
         raise Tampered(f"{method} {path}: {answer.status_code} for {entry} from {project}")
 
 
-async def _connect_everywhere(books: Books) -> int:
+async def _probe_links(memory: ExpectedMemory) -> int:
     """Try to link and unlink pairs of entities from each scope that does not include both."""
-    known = list({entry.project: entry for entry in books.of("entities").values()}.values())
+    known = list({entry.project: entry for entry in memory.of("entities").values()}.values())
     tried = 0
     for one in known:
         for other in known:
-            for project in books.projects[:3]:
+            for project in memory.projects[:3]:
                 if {one.project, other.project} == {project}:
                     continue
                 edge = {"fromId": one.id, "toId": other.id, "label": "knows"}
                 for method in ("POST", "DELETE"):
-                    answer = await books.person.call(
+                    answer = await memory.person.call(
                         method, "/v1/relationships", params={"project": project}, json=edge
                     )
                     tried += 1
@@ -72,13 +83,13 @@ async def _connect_everywhere(books: Books) -> int:
     return tried
 
 
-async def _take_along(books: Books) -> int:
+async def _probe_superseded(memory: ExpectedMemory) -> int:
     """Undo and delete memories that claim to supersede a memory of another project. That older memory must stay."""
-    known, tried = books.of("memories"), 0
+    known, tried = memory.of("memories"), 0
     for canary, entry in known.items():
-        older = books.said.get(entry.older)
+        older = memory.entries.get(entry.older)
         if (
-            canary not in books.said
+            canary not in memory.entries
             or older is None
             or entry.project is None
             or older.project == entry.project
@@ -87,28 +98,28 @@ async def _take_along(books: Books) -> int:
         tried += 1
         for method, path in (("POST", "/v1/memories/{id}/undo"), ("DELETE", "/v1/memories/{id}")):
             scope = {"project": entry.project}
-            answer = await books.person.call(method, path.format(id=entry.id), params=scope)
+            answer = await memory.person.call(method, path.format(id=entry.id), params=scope)
             if method == "POST" and answer.status_code != 409:
                 raise Tampered(f"the undo of {entry} was not refused: {answer.text}")
-        books.drop([canary])
-        if older.id not in await books.person.live("memories"):
+        memory.drop([canary])
+        if older.id not in await memory.person.live("memories"):
             raise Tampered(f"{older} was deleted with {entry}")
     return tried
 
 
-async def _repeat(books: Books) -> int:
+async def _probe_repeated_text(memory: ExpectedMemory) -> int:
     """Store a memory's text again in another project. The server must create a new memory there."""
-    live, tried = await books.person.live("memories"), 0
-    for entry in books.of("memories").values():
-        for project in books.projects[:2]:
+    live, tried = await memory.person.live("memories"), 0
+    for entry in memory.of("memories").values():
+        for project in memory.projects[:2]:
             if entry.project in (None, project):
                 continue
             tried += 1
-            said = {"text": live[entry.id]["text"], "project": project}
-            answer = await books.person.call("POST", "/v1/memories", json=said)
-            kept = answer.json()
-            if answer.status_code != 201 or kept["memory"]["projectId"] != project:
+            body = {"text": live[entry.id]["text"], "project": project}
+            answer = await memory.person.call("POST", "/v1/memories", json=body)
+            stored = answer.json()
+            if answer.status_code != 201 or stored["memory"]["projectId"] != project:
                 raise Tampered(f"the text of {entry} became no new memory in {project}: {answer.text}")
             scope = {"project": project}
-            await books.person.call("DELETE", f"/v1/memories/{kept['memory']['id']}", params=scope)
+            await memory.person.call("DELETE", f"/v1/memories/{stored['memory']['id']}", params=scope)
     return tried

@@ -22,14 +22,14 @@ class Checked:
         self.history = {}  # key -> the newest distinct states of this row
 
     def push(self, collection, batch):
-        wanted = self.model.push(collection, copy.deepcopy(batch))
+        expected = self.model.push(collection, copy.deepcopy(batch))
         answers = self.served.ask(send(self.person, collection, *batch))
-        assert [unmarked(row) for row in answers] == [unmarked(row) for row in wanted]
-        for answer, want in zip(answers, wanted, strict=True):
+        assert [unmarked(row) for row in answers] == [unmarked(row) for row in expected]
+        for answer, want in zip(answers, expected, strict=True):
             self._same_mark(answer.get("syncError"), want.get("syncError"))
         for row in (*(new for new, _ in batch), *answers):
             self._remember((collection, row["id"]), row)
-        self.settle()
+        self.check_changes()
         return answers
 
     def _same_mark(self, mark, want):
@@ -44,7 +44,7 @@ class Checked:
             want = {"code": want["code"]}
         assert got == want
 
-    def settle(self):
+    def check_changes(self):
         """Check that the rows changed by the last step have the expected content and a seq above all earlier ones.
 
         The collections that the step should not have changed are pulled only at every tenth step.
@@ -53,7 +53,7 @@ class Checked:
         every = self.steps % 10 == 0
         names = [c for c in COLLECTIONS if every or any(key[0] == c for key in self.model.touched)]
         news = self.served.ask(self._news(names))
-        known = {key: held.row for key, held in self.model.rows.items() if not held.waiting}
+        known = {key: stored.row for key, stored in self.model.rows.items() if not stored.waiting}
         changed = {key for key, row in known.items() if self.seen.get(key) != row}
         assert changed <= news.keys() <= self.model.touched
         assert len({seq for seq, _ in news.values()}) == len(news)

@@ -1,6 +1,6 @@
-"""The expected memory of one person (`Books`). Each row has its own canary in its text.
+"""The expected memory of one person (`ExpectedMemory`). Each row has its own canary in its text.
 
-The books derive the scope of each row from the rules of the contract, independently of the server.
+It derives the scope of each row from the rules of the contract, independently of the server.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Entry:
 
 
 @dataclass
-class Books:
+class ExpectedMemory:
     """The expected rows of a person.
 
     `projects`: the ids of the projects that are not deleted. `sessions`: maps each session to its project.
@@ -46,7 +46,7 @@ class Books:
     projects: list[str] = field(default_factory=list)
     sessions: dict[str, Home] = field(default_factory=dict)
     external: dict[str, str] = field(default_factory=dict)  # maps each session to its external id
-    said: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)
 
     def canary(self) -> str:
@@ -57,24 +57,24 @@ class Books:
         return entry.project if entry.session is None else self.sessions[entry.session]
 
     def of(self, *collections: str) -> dict[str, Entry]:
-        return {canary: entry for canary, entry in self.said.items() if entry.collection in collections}
+        return {canary: entry for canary, entry in self.entries.items() if entry.collection in collections}
 
-    def within(self, home: Home, *collections: str) -> set[str]:
+    def in_home(self, home: Home, *collections: str) -> set[str]:
         """Return the canaries of the rows of these collections that are in this partition now."""
         return {canary for canary, entry in self.of(*collections).items() if self.home(entry) == home}
 
-    def sung_in(self, session: str, *collections: str) -> set[str]:
+    def of_session(self, session: str, *collections: str) -> set[str]:
         return {canary for canary, entry in self.of(*collections).items() if entry.session == session}
 
     def drop(self, canaries: Iterable[str]) -> None:
         """Remove the rows of these canaries, and the relationships of the removed entities."""
-        gone = {self.said.pop(canary).id for canary in set(canaries)}
+        removed = {self.entries.pop(canary).id for canary in set(canaries)}
         for canary, entry in self.of("relationships").items():
-            if entry.ends is not None and gone & set(entry.ends):
-                del self.said[canary]
+            if entry.ends is not None and removed & set(entry.ends):
+                del self.entries[canary]
 
     def drop_session(self, session: str) -> None:
-        self.drop(self.sung_in(session, "episodes", "summaries", "sessions"))
+        self.drop(self.of_session(session, "episodes", "summaries", "sessions"))
         del self.sessions[session], self.external[session]
 
     def drop_project(self, project: str, *, with_sessions: bool) -> None:

@@ -174,7 +174,7 @@ class Maker:
         states = [*stored, *earlier]
         live = [row for row in states if not row["_deleted"]]
         kind = chance.pick(["new", *["edit"] * 8, "stray", "stray", "repeat", "repeat", "delete"])
-        if kind == "new" or not live or (held is not None and held.dead and chance.one_in(2)):
+        if kind == "new" or not live or (held is not None and held.is_deleted and chance.one_in(2)):
             old, new = chance.pick([None, *stored, *stored]), self.new_row(chance, *key)
         else:
             old = chance.pick(live)

@@ -58,7 +58,7 @@ class Limits:
 
 
 @dataclass
-class Held:
+class StoredRow:
     """A row of the server. `seq` is None until the test enters the number that the server assigned."""
 
     row: Row
@@ -66,7 +66,7 @@ class Held:
     seq: int | None = None
 
     @property
-    def dead(self) -> bool:
+    def is_deleted(self) -> bool:
         return self.row["_deleted"]
 
 
@@ -75,7 +75,7 @@ class Model:
     user_id: str
     epoch: str
     limits: Limits
-    rows: dict[Key, Held] = field(default_factory=dict)
+    rows: dict[Key, StoredRow] = field(default_factory=dict)
     touched: set[Key] = field(default_factory=set)  # the rows that get a seq in the current step
     forgotten_at: str = ""
 
@@ -84,14 +84,14 @@ class Model:
     def pulled(self, collection: str) -> dict[str, Row]:
         return {i: h.row for (c, i), h in self.rows.items() if c == collection and not h.waiting}
 
-    def life(self, key: Key) -> str:
-        held = self.rows.get(key)
-        if held is None or held.waiting:
+    def row_state(self, key: Key) -> str:
+        stored = self.rows.get(key)
+        if stored is None or stored.waiting:
             return "missing"
-        return "dead" if held.dead else "live"
+        return "dead" if stored.is_deleted else "live"
 
     def live_documents(self) -> int:
-        return sum(self.life(key) == "live" for key in self.rows if key[0] == "documents")
+        return sum(self.row_state(key) == "live" for key in self.rows if key[0] == "documents")
 
     # -- operations --------------------------------------------------------------------------------------------
 
@@ -103,10 +103,10 @@ class Model:
         refused = {}
         for new, assumed in batch:
             if new["_deleted"]:
-                held = self.rows.get((collection, new["id"]))
-                is_live = held is not None and not held.dead
-                if is_live and assumed is None and new["updatedAt"] < held.row["updatedAt"]:
-                    refused[new["id"]] = held.row
+                stored = self.rows.get((collection, new["id"]))
+                is_live = stored is not None and not stored.is_deleted
+                if is_live and assumed is None and new["updatedAt"] < stored.row["updatedAt"]:
+                    refused[new["id"]] = stored.row
                 else:
                     self.delete((collection, new["id"]), new)
         answers = [
@@ -116,97 +116,97 @@ class Model:
         return [answer for answer in answers if answer is not None]
 
     def delete(self, key: Key, sent: Row | None = None) -> None:
-        held = self.rows.get(key)
-        if held is None and sent is not None:
-            held = Held({**sent, "_deleted": False})
-        if held is not None and not held.dead:
-            self._die(key, held.row)
+        stored = self.rows.get(key)
+        if stored is None and sent is not None:
+            stored = StoredRow({**sent, "_deleted": False})
+        if stored is not None and not stored.is_deleted:
+            self._delete_with_dependents(key, stored.row)
 
     def forget(self, at: str) -> None:
-        for key, held in list(self.rows.items()):
-            if held.waiting:
+        for key, stored in list(self.rows.items()):
+            if stored.waiting:
                 del self.rows[key]
-            elif not held.dead:
-                self._keep(key, blank(key[0], held.row))
+            elif not stored.is_deleted:
+                self._store(key, blank(key[0], stored.row))
         self.forgotten_at = at
 
     # -- the seven rules ----------------------------------------------------------------------------------------
 
     def _judge(self, collection: str, new: Row, assumed: Row | None) -> Row | None:
-        key, held = (collection, new["id"]), self.rows.get((collection, new["id"]))
-        wanted, believed = unmarked(new), unmarked(assumed)
-        if not self._fits(collection, new):  # rule 2
-            known = held is not None and self._is_assumed(collection, held, assumed)
-            return self._refusal(new, "INVALID", held if known else None)
-        if held is not None and held.row == wanted:  # rule 3
-            return held.row if "syncError" in new else None
-        if "syncError" in new and "syncError" in (assumed or {}) and wanted == believed:
+        key, stored = (collection, new["id"]), self.rows.get((collection, new["id"]))
+        edited, base = unmarked(new), unmarked(assumed)
+        if not self._is_valid(collection, new):  # rule 2
+            known = stored is not None and self._is_assumed(collection, stored, assumed)
+            return self._refusal(new, "INVALID", stored if known else None)
+        if stored is not None and stored.row == edited:  # rule 3
+            return stored.row if "syncError" in new else None
+        if "syncError" in new and "syncError" in (assumed or {}) and edited == base:
             return None
-        if held is None:
+        if stored is None:
             return self._judge_unknown(key, new)
-        merged = not self._is_assumed(collection, held, assumed)
+        merged = not self._is_assumed(collection, stored, assumed)
         if merged:
-            if held.dead or assumed is None or collection == "vectorEmbeddings":  # rules 4 and 6
-                return held.row
-            believed, wanted = self._healed(collection, believed), self._healed(collection, wanted)
-            wanted = merge(collection, believed, held.row, wanted)
-            if wanted == held.row:
-                return held.row
-        elif held.dead and new["createdAt"] < self.forgotten_at:
-            return self._refusal(new, "FORGOTTEN", held)
-        return self._accept(key, new, wanted, merged)  # rules 5 and 6
+            if stored.is_deleted or assumed is None or collection == "vectorEmbeddings":  # rules 4 and 6
+                return stored.row
+            base, edited = self._drop_dangling(collection, base), self._drop_dangling(collection, edited)
+            edited = merge(collection, base, stored.row, edited)
+            if edited == stored.row:
+                return stored.row
+        elif stored.is_deleted and new["createdAt"] < self.forgotten_at:
+            return self._refusal(new, "FORGOTTEN", stored)
+        return self._accept(key, new, edited, merged)  # rules 5 and 6
 
     def _judge_unknown(self, key: Key, new: Row) -> Row | None:
         if new["createdAt"] < self.forgotten_at:
             return self._refusal(new, "FORGOTTEN", None)
-        if "dead" in self._parents_lives(key[0], new):
+        if "dead" in self._parent_states(key[0], new):
             return blank(key[0], new)
         return self._accept(key, new, unmarked(new))
 
-    def _is_assumed(self, collection: str, held: Held, assumed: Row | None) -> bool:
+    def _is_assumed(self, collection: str, stored: StoredRow, assumed: Row | None) -> bool:
         if assumed is None:
             return False
         base = assumed.get("syncError", {}).get("base")
-        if base is not None and base == self.base(held):
+        if base is not None and base == self.base(stored):
             return True
-        if held.dead:  # the device that deleted the row may assume a tombstone with the old content
-            return assumed["_deleted"] and blank(collection, assumed) == held.row
-        return unmarked(assumed) == held.row
+        if stored.is_deleted:  # the device that deleted the row may assume a tombstone with the old content
+            return assumed["_deleted"] and blank(collection, assumed) == stored.row
+        return unmarked(assumed) == stored.row
 
-    def base(self, held: Held | None) -> str | None:
-        if held is None or held.waiting:
+    def base(self, stored: StoredRow | None) -> str | None:
+        if stored is None or stored.waiting:
             return None
-        return f"{self.epoch}:{held.seq}" if held.seq is not None else "?"
+        return f"{self.epoch}:{stored.seq}" if stored.seq is not None else "?"
 
-    def _refusal(self, new: Row, code: str, held: Held | None) -> Row:
-        base = self.base(held)
+    def _refusal(self, new: Row, code: str, stored: StoredRow | None) -> Row:
+        base = self.base(stored)
         return {**new, "syncError": {"code": code} | ({} if base is None else {"base": base})}
 
     # -- accepting ----------------------------------------------------------------------------------------------
 
-    def _accept(self, key: Key, new: Row, wanted: Row, merged: bool = False) -> Row | None:
-        collection, held = key[0], self.rows.get(key)
-        here = held is not None and not held.dead
+    def _accept(self, key: Key, new: Row, edited: Row, merged: bool = False) -> Row | None:
+        collection, stored = key[0], self.rows.get(key)
+        is_live = stored is not None and not stored.is_deleted
         frozen = FROZEN.get(collection)
-        if here and frozen:
-            wanted = {**wanted, frozen: held.row[frozen]}
-        row = self._healed(collection, wanted)
-        code = self._over_a_limit(key, held.row if here else None, row)
+        if is_live and frozen:
+            edited = {**edited, frozen: stored.row[frozen]}
+        row = self._drop_dangling(collection, edited)
+        code = self._exceeded_limit(key, stored.row if is_live else None, row)
         if code:
-            return self._refusal(row if merged else new, code, held)
-        was_unseen = held is None or held.waiting
-        lives = self._parents_lives(collection, row)
-        self._keep(key, row, waiting=was_unseen and "missing" in lives)
-        if "dead" in lives:
-            self._die(key, row)
-        elif self.life(key) == "live" and (was_unseen or held.dead):
-            self._let_in(key)
+            return self._refusal(row if merged else new, code, stored)
+        was_unseen = stored is None or stored.waiting
+        states = self._parent_states(collection, row)
+        self._store(key, row, waiting=was_unseen and "missing" in states)
+        if "dead" in states:
+            self._delete_with_dependents(key, row)
+        elif self.row_state(key) == "live" and (was_unseen or stored.is_deleted):
+            self._admit_waiting_children(key)
         now = self.rows[key].row
         return None if now == new else now
 
-    def _over_a_limit(self, key: Key, before: Row | None, row: Row) -> str | None:
+    def _exceeded_limit(self, key: Key, before: Row | None, row: Row) -> str | None:
         collection = key[0]
-        same = [k for k, h in self.rows.items() if k[0] == "sessions" and k != key and not h.dead]
+        same = [k for k, h in self.rows.items() if k[0] == "sessions" and k != key and not h.is_deleted]
         if collection == "sessions" and row.get("externalId") in [
             self.rows[k].row["externalId"] for k in same if "externalId" in self.rows[k].row
         ]:
@@ -222,7 +222,7 @@ class Model:
             return "TIER"
         return None
 
-    def _fits(self, collection: str, row: Row) -> bool:
+    def _is_valid(self, collection: str, row: Row) -> bool:
         """Return whether a row is valid. Only errors of the kinds that `random_rows` creates are detected."""
         return (
             row.get("userId", self.user_id) == self.user_id
@@ -234,40 +234,40 @@ class Model:
 
     # -- creation and deletion ----------------------------------------------------------------------------------
 
-    def _keep(self, key: Key, row: Row, *, waiting: bool = False) -> None:
-        self.rows[key] = Held(row, waiting)
+    def _store(self, key: Key, row: Row, *, waiting: bool = False) -> None:
+        self.rows[key] = StoredRow(row, waiting)
         if not waiting:
             self.touched.add(key)
 
-    def _parents_lives(self, collection: str, row: Row) -> list[str]:
-        return [self.life(parent) for parent in parents(collection, row)]
+    def _parent_states(self, collection: str, row: Row) -> list[str]:
+        return [self.row_state(parent) for parent in parents(collection, row)]
 
-    def _die(self, key: Key, row: Row) -> None:
-        self._keep(key, blank(key[0], row))
-        for other, held in list(self.rows.items()):
-            if self.rows[other].dead:
+    def _delete_with_dependents(self, key: Key, row: Row) -> None:
+        self._store(key, blank(key[0], row))
+        for other, stored in list(self.rows.items()):
+            if self.rows[other].is_deleted:
                 continue
-            if key in parents(other[0], held.row) or follows(other[0], self.rows[other].row, key, row):
-                self._die(other, held.row)
-            elif (healed := self._healed(other[0], self.rows[other].row)) != self.rows[other].row:
-                self._keep(other, healed, waiting=held.waiting)
+            if key in parents(other[0], stored.row) or follows(other[0], self.rows[other].row, key, row):
+                self._delete_with_dependents(other, stored.row)
+            elif (repaired := self._drop_dangling(other[0], self.rows[other].row)) != self.rows[other].row:
+                self._store(other, repaired, waiting=stored.waiting)
 
-    def _let_in(self, parent: Key) -> None:
-        for key, held in list(self.rows.items()):
-            lives = self._parents_lives(key[0], held.row)
-            if self.rows[key].waiting and parent in parents(key[0], held.row) and set(lives) == {"live"}:
-                self._keep(key, self._healed(key[0], held.row))
-                self._let_in(key)
+    def _admit_waiting_children(self, parent: Key) -> None:
+        for key, stored in list(self.rows.items()):
+            states = self._parent_states(key[0], stored.row)
+            if self.rows[key].waiting and parent in parents(key[0], stored.row) and set(states) == {"live"}:
+                self._store(key, self._drop_dangling(key[0], stored.row))
+                self._admit_waiting_children(key)
 
-    def _healed(self, collection: str, row: Row) -> Row:
+    def _drop_dangling(self, collection: str, row: Row) -> Row:
         row = dict(row)
         if collection in SETS:
             name = SETS[collection]
-            row[name] = [i for i in row[name] if self.life(("sessions", i)) != "dead"]
+            row[name] = [i for i in row[name] if self.row_state(("sessions", i)) != "dead"]
         for name, target in NAMES.get(collection, {}).items():
-            if name in row and self.life((target, row[name])) == "dead":
+            if name in row and self.row_state((target, row[name])) == "dead":
                 del row[name]
-        if collection == "facts" and self.life(("documents", row.get("sourceDocumentId", ""))) == "dead":
+        if collection == "facts" and self.row_state(("documents", row.get("sourceDocumentId", ""))) == "dead":
             row["sourceRemoved"] = True
         return row
 
@@ -287,8 +287,8 @@ def follows(collection: str, row: Row, dead: Key, dead_row: Row) -> bool:
 
 
 def blank(collection: str, row: Row) -> Row:
-    kept = ("id", "createdAt", "updatedAt", *PARENTS.get(collection, {}))
-    return {**BLANKS[collection], **{name: row[name] for name in kept if name in row}, "_deleted": True}
+    names = ("id", "createdAt", "updatedAt", *PARENTS.get(collection, {}))
+    return {**BLANKS[collection], **{name: row[name] for name in names if name in row}, "_deleted": True}
 
 
 def unmarked(row: Row | None) -> Row:
@@ -315,9 +315,9 @@ def merge(collection: str, base: Row, stored: Row, new: Row) -> Row:
             merged[name] = max(stored[name], new[name])
     name = SETS.get(collection)
     if name:
-        was, here, mine = base.get(name, []), stored[name], new[name]
-        stay = [i for i in here if i in mine or i not in was]
-        merged[name] = stay + [i for i in mine if i not in was and i not in here]
+        base_ids, stored_ids, new_ids = base.get(name, []), stored[name], new[name]
+        stay = [i for i in stored_ids if i in new_ids or i not in base_ids]
+        merged[name] = stay + [i for i in new_ids if i not in base_ids and i not in stored_ids]
         if collection == "documents":
             delta = new["accessCount"] - base.get("accessCount", 0)
             merged["accessCount"] = max(0, stored["accessCount"] + delta)

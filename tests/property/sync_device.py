@@ -23,7 +23,7 @@ class Device:
         if key not in self.unsent:
             self.unsent.append(key)
 
-    def take(self, key, row) -> None:
+    def store(self, key, row) -> None:
         self.rows[key] = self.assumed[key] = row
         if key in self.unsent:
             self.unsent.remove(key)
@@ -35,16 +35,16 @@ class Device:
         """
         for key in [k for k in self.unsent if k[0] == collection]:
             if self.rows[key] == self.assumed.get(key):
-                self.take(key, self.mirror[collection].get(key[1], self.rows[key]))
+                self.store(key, self.mirror[collection].get(key[1], self.rows[key]))
         return [(self.rows[k], self.assumed.get(k)) for k in self.unsent if k[0] == collection]
 
-    def hear(self, collection, batch, answers) -> None:
-        told = {row["id"]: row for row in answers}
+    def apply_answers(self, collection, batch, answers) -> None:
+        answer_of = {row["id"]: row for row in answers}
         for new, _ in batch:
             key = (collection, new["id"])
-            row = told.get(new["id"], new)
+            row = answer_of.get(new["id"], new)
             if self.rows[key] == new:
-                self.take(key, row)
+                self.store(key, row)
             else:
                 self.assumed[key] = row
 
@@ -53,4 +53,4 @@ class Device:
             key = (collection, row["id"])
             self.mirror[collection][row["id"]] = row
             if key not in self.unsent or self.rows[key] == row:
-                self.take(key, row)
+                self.store(key, row)

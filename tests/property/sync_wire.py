@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from server.in_process_server import Person, house, run
+from server.in_process_server import Person, run, serve
 
 Row = dict[str, Any]
 COLLECTIONS = (
@@ -27,7 +27,7 @@ def alone(tmp_path: Path, scenario: Callable[[Person], Awaitable[None]], **setti
     """Run a scenario with one person on a new server."""
 
     async def whole() -> None:
-        async with house(tmp_path, **settings) as h:
+        async with serve(tmp_path, **settings) as h:
             await scenario(await h.person())
 
     run(whole)

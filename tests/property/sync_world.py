@@ -15,8 +15,8 @@ class World:
 
     def __init__(self, served) -> None:
         self.served = served
-        self.ada = served.ask(served.house.person())
-        self.bob = served.ask(served.house.person())
+        self.ada = served.ask(served.harness.person())
+        self.bob = served.ask(served.harness.person())
         self.checked = Checked(served, self.ada, BOUNDS)
         self.model = self.checked.model
         self.maker = Maker(self.model)
@@ -51,17 +51,17 @@ class World:
             if chance.one_in(2):
                 self._send(chance, device, key[0])
 
-    def send_what_was_written_offline(self, chance):
+    def push_offline_writes(self, chance):
         device = chance.pick(self.devices)
         if device.unsent:
             self._send(chance, device, chance.pick(device.unsent)[0])
 
-    def repeat_what_got_no_answer(self, chance):
+    def repeat_unanswered_push(self, chance):
         for device in chance.mixed(self.devices):
             if device.lost is not None:
                 collection, batch = device.lost
                 device.lost = None
-                device.hear(collection, batch, self.checked.push(collection, batch))
+                device.apply_answers(collection, batch, self.checked.push(collection, batch))
                 return
 
     def pull(self, chance):
@@ -69,12 +69,12 @@ class World:
         for collection in COLLECTIONS:
             self.checked.read(device, collection, limit)
 
-    def pull_one_page_and_lose_touch(self, chance):
+    def pull_interrupted(self, chance):
         self.checked.read(chance.pick(self.devices), chance.pick(COLLECTIONS), 1, pages=1)
 
     # -- other actions --------------------------------------------------------------------------------------
 
-    def anything(self, chance):
+    def push_inconsistent_rows(self, chance):
         """Push outdated or inconsistent rows and assumed states, as an outdated or hostile client may do."""
         collection = chance.pick([*COLLECTIONS, "documents", "memories"])  # these two merge most
         pairs = [self._any_pair(chance, collection) for _ in range(chance.pick([1, 2, 3, 4]))]
@@ -86,38 +86,38 @@ class World:
         with_sessions = collection == "projects" and chance.one_in(2)
         query = "?sessions=delete" if with_sessions else ""
         answer = self.served.ask(self.ada.call("DELETE", f"/v1/{collection}/{row_id}{query}"))
-        live = self.model.life((collection, row_id)) == "live"
+        live = self.model.row_state((collection, row_id)) == "live"
         assert answer.status_code == (200 if live else 404), answer.text
         if live:
-            for (name, i), held in list(self.model.rows.items()):
-                if with_sessions and name == "sessions" and held.row.get("projectId") == row_id:
+            for (name, i), stored in list(self.model.rows.items()):
+                if with_sessions and name == "sessions" and stored.row.get("projectId") == row_id:
                     self.model.delete((name, i))
             self.model.delete((collection, row_id))
-        self.checked.settle()
+        self.checked.check_changes()
 
     def forget_everything(self, _):
-        self.erased |= {key for key, held in self.model.rows.items() if held.waiting}
+        self.erased |= {key for key, stored in self.model.rows.items() if stored.waiting}
         body = {"confirm": "forget everything"}
         answer = self.served.ask(self.ada.call("POST", "/v1/forget", json=body))
         assert answer.status_code == 200, answer.text
         receipt = answer.json()
         assert receipt["leftovers"] == 0
         self.model.forget(receipt["at"])
-        self.checked.settle()
+        self.checked.check_changes()
 
-    def the_other_looks(self, chance):
+    def read_as_second_user(self, chance):
         """Read as the second user. Only one user's file may be attached, so the first user's is detached."""
         for name in chance.some(COLLECTIONS, at_least=1, at_most=2):
             assert self.served.ask(self.bob.pull(name)) == self.canaries[name]
 
-    def all_meet(self, _=None):
+    def sync_all_devices(self, _=None):
         """Sync all devices, and check that their rows equal those of the server.
 
         Rows with an error mark and rows that the server does not show yet may differ.
         """
         for _ in range(8):
             before = self.checked.top, [dict(device.rows) for device in self.devices]
-            self._meet()
+            self._sync_devices()
             if before == (self.checked.top, [device.rows for device in self.devices]):
                 break
         else:
@@ -125,7 +125,7 @@ class World:
         self.checked.pull_all()
         for device in self.devices:
             assert not device.unsent
-            self._holds_what_the_server_holds(device)
+            self._check_device(device)
         for name in COLLECTIONS:
             assert self.served.ask(self.bob.pull(name)) == self.canaries[name]
 
@@ -148,23 +148,23 @@ class World:
         if chance.one_in(4):
             device.lost = collection, batch
         else:
-            device.hear(collection, batch, answers)
+            device.apply_answers(collection, batch, answers)
 
-    def _meet(self):
+    def _sync_devices(self):
         for device in self.devices:
             for collection in COLLECTIONS:
                 if batch := device.batch(collection):
-                    device.hear(collection, batch, self.checked.push(collection, batch))
+                    device.apply_answers(collection, batch, self.checked.push(collection, batch))
         for device in self.devices:
             for collection in COLLECTIONS:
                 self.checked.read(device, collection, 1000)
 
-    def _holds_what_the_server_holds(self, device):
+    def _check_device(self, device):
         for key, row in device.rows.items():
-            held = self.model.rows.get(key)
-            if "syncError" in row or (row["_deleted"] and (held is None or held.dead)):
+            stored = self.model.rows.get(key)
+            if "syncError" in row or (row["_deleted"] and (stored is None or stored.is_deleted)):
                 continue
-            alone = held is None or held.waiting
-            assert row == held.row if not alone else (held is not None or key in self.erased), key
+            alone = stored is None or stored.waiting
+            assert row == stored.row if not alone else (stored is not None or key in self.erased), key
         for collection in COLLECTIONS:
             assert set(self.model.pulled(collection)) <= {i for c, i in device.rows if c == collection}

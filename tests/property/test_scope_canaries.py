@@ -10,11 +10,11 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from property.canary_actions import STEPS, furnish, heard_by_the_model
+from property.canary_actions import STEPS, create_memory, record_extracted_rows
 from property.canary_reads import read_everywhere
-from property.expected_memory import Books, canaries_in
-from server.in_process_server import House, run
-from server.memory.extracting_server import extracting
+from property.expected_memory import ExpectedMemory, canaries_in
+from server.in_process_server import ServerHarness, run
+from server.memory.extracting_server import start_extracting_server
 
 USERS = 1_000 if os.environ.get("SOAK") else 3
 BATCHES = 2
@@ -22,10 +22,10 @@ STEPS_A_BATCH = 5
 LISTENERS = 3
 
 
-async def settle(h: House, books: Books) -> None:
+async def settle(h: ServerHarness, memory: ExpectedMemory) -> None:
     """Wait for the extraction, and record the IDs of the extracted rows in the expected memory."""
-    await h.services.background_jobs.jobs["work"].drain(books.person.id)
-    await heard_by_the_model(books)
+    await h.services.background_jobs.jobs["work"].drain(memory.person.id)
+    await record_extracted_rows(memory)
 
 
 def test_no_read_returns_text_of_another_scope(tmp_path: Path) -> None:
@@ -35,29 +35,29 @@ def test_no_read_returns_text_of_another_scope(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         heard: Counter[str] = Counter()
-        async with extracting(tmp_path, search_wait_s=60) as (h, model):
-            people = [await furnish(h, number, model) for number in range(USERS)]
-            for books in people:
-                await settle(h, books)
+        async with start_extracting_server(tmp_path, search_wait_s=60) as (h, model):
+            people = [await create_memory(h, number, model) for number in range(USERS)]
+            for memory in people:
+                await settle(h, memory)
             streams = [
-                asyncio.create_task(books.person.call("GET", "/v1/sync/stream"))
-                for books in people[:LISTENERS]
+                asyncio.create_task(memory.person.call("GET", "/v1/sync/stream"))
+                for memory in people[:LISTENERS]
             ]
             await h.streams(len(streams))
             for _ in range(BATCHES):
-                for books in people:
+                for memory in people:
                     for _ in range(STEPS_A_BATCH):
                         step = rng.choices(list(STEPS), list(STEPS.values()))[0]
-                        await step(books, rng, model)
-                        await settle(h, books)
-                for books in rng.sample(people, 1):
-                    heard += await read_everywhere(books, rng)
-            for books in people:
-                heard += await read_everywhere(books, rng)
-            for books, stream in zip(people, streams, strict=False):
-                h.services.hub.close_user(books.person.id)
+                        await step(memory, rng, model)
+                        await settle(h, memory)
+                for memory in rng.sample(people, 1):
+                    heard += await read_everywhere(memory, rng)
+            for memory in people:
+                heard += await read_everywhere(memory, rng)
+            for memory, stream in zip(people, streams, strict=False):
+                h.services.hub.close_user(memory.person.id)
                 told = canaries_in((await asyncio.wait_for(stream, 60)).text)
-                assert told and {canary.split("-")[1] for canary in told} == {f"u{books.number}"}
+                assert told and {canary.split("-")[1] for canary in told} == {f"u{memory.number}"}
         assert all(heard.values()), f"a way to read returned no canary at all: {heard}"
 
     run(scenario)

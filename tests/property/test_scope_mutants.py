@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 from random import Random
 
-from property.canary_actions import connect, furnish, heard_by_the_model, move, summarise
-from property.canary_id_probes import tamper_everywhere
+from property.canary_actions import connect, create_memory, move, record_extracted_rows, summarise
+from property.canary_id_probes import probe_all_scopes
 from property.canary_reads import read_everywhere
-from property.expected_memory import Books
+from property.expected_memory import ExpectedMemory
 from property.scope_mutants import Mutant, mutants
-from server.in_process_server import House, run
-from server.memory.extracting_server import extracting
+from server.in_process_server import ServerHarness, run
+from server.memory.extracting_server import start_extracting_server
 from server.scripted_llm import Model
 
 ONE_IN = 12
@@ -45,25 +45,25 @@ SECOND_LOOKS = {
 }
 
 
-async def furnished(h: House, model: Model) -> Books:
+async def furnished(h: ServerHarness, model: Model) -> ExpectedMemory:
     """Create a person with sessions that moved after memories were extracted from them, and with linked entities."""
-    books, rng = await furnish(h, PERSON, model), Random(PERSON)
-    await h.services.background_jobs.jobs["work"].drain(books.person.id)
-    await heard_by_the_model(books)
+    memory, rng = await create_memory(h, PERSON, model), Random(PERSON)
+    await h.services.background_jobs.jobs["work"].drain(memory.person.id)
+    await record_extracted_rows(memory)
     for step in (move, connect, connect, summarise) * ROUNDS:
-        await step(books, rng, model)
-    return books
+        await step(memory, rng, model)
+    return memory
 
 
-async def noticed(books: Books, mutant: Mutant) -> str:
+async def noticed(memory: ExpectedMemory, mutant: Mutant) -> str:
     """Return "reading" or "tampering", whichever detects the mutant, or an empty string if neither does."""
     with mutant.planted():
         for way in ("tampering", "reading") if mutant.writes else ("reading", "tampering"):
             try:
                 if way == "reading":
-                    await read_everywhere(books, Random(1), ALL_ROWS)
+                    await read_everywhere(memory, Random(1), ALL_ROWS)
                 else:
-                    await tamper_everywhere(books)
+                    await probe_all_scopes(memory)
             except AssertionError:
                 return way
     return ""
@@ -82,18 +82,18 @@ def test_removed_scope_condition_is_detected(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         unnoticed = []
-        async with extracting(tmp_path, search_wait_s=60) as (h, model):
-            books = await furnished(h, model)
-            await read_everywhere(books, Random(1), ALL_ROWS)  # must pass without a mutant
-            assert await tamper_everywhere(books) > 100
-            books = await furnished(
+        async with start_extracting_server(tmp_path, search_wait_s=60) as (h, model):
+            memory = await furnished(h, model)
+            await read_everywhere(memory, Random(1), ALL_ROWS)  # must pass without a mutant
+            assert await probe_all_scopes(memory) > 100
+            memory = await furnished(
                 h, model
             )  # start over, because the tampering has deleted the superseding memories
             for mutant in chosen(Random(seed)):
-                way = await noticed(books, mutant)
+                way = await noticed(memory, mutant)
                 print(mutant.name, way or "is not noticed", flush=True)
                 if way != "reading":  # the attempts have changed rows, so the expected memory is wrong
-                    books = await furnished(h, model)
+                    memory = await furnished(h, model)
                 if not way:
                     unnoticed.append(mutant.name)
         assert unnoticed == []

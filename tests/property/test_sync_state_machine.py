@@ -17,7 +17,7 @@ import pytest
 
 from property.random_rows import Chance
 from property.sync_world import BOUNDS, World
-from server.threaded_server import Threaded
+from server.threaded_server import ThreadedServer
 from vademecum.model.sync.quotas import Limits
 
 SOAK = bool(os.environ.get("SOAK"))
@@ -30,22 +30,22 @@ SETTINGS = {
 }
 WEIGHTS = {
     World.edit: 30,
-    World.anything: 30,
-    World.send_what_was_written_offline: 12,
-    World.repeat_what_got_no_answer: 5,
+    World.push_inconsistent_rows: 30,
+    World.push_offline_writes: 12,
+    World.repeat_unanswered_push: 5,
     World.pull: 8,
-    World.pull_one_page_and_lose_touch: 8,
+    World.pull_interrupted: 8,
     World.delete: 3,
     World.delete_by_route: 1,
     World.forget_everything: 0.5,
-    World.the_other_looks: 3,
-    World.all_meet: 0.5,
+    World.read_as_second_user: 3,
+    World.sync_all_devices: 0.5,
 }
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    with closing(Threaded(tmp_path_factory.mktemp("machine"), **SETTINGS)) as one:
+    with closing(ThreadedServer(tmp_path_factory.mktemp("machine"), **SETTINGS)) as one:
         yield one
 
 
@@ -69,7 +69,7 @@ def play(served, plan):
         world = World(served)
         for act, seed in plan:
             act(world, Chance(seed))
-        world.all_meet()
+        world.sync_all_devices()
     except Exception as failure:
         return failure
     return None

@@ -42,7 +42,7 @@ sign_in._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 sign_in._decoy = sign_in._unmatchable_hash()
 
 
-class Lent:
+class PooledInstance:
     """Lend an in-memory DuckDB instance to a test server, and reuse it after the server has closed it.
 
     Creating an instance costs more time than everything else that a test server does. `close` detaches all files
@@ -52,25 +52,25 @@ class Lent:
     idle: ClassVar[list[instance.Cursor]] = []
 
     def __init__(self) -> None:
-        self._whole = self.idle.pop() if self.idle else CONNECT(":memory:")
-        # This is faster, and no test that uses `house` simulates a power failure.
-        self._whole.execute("SET fsync_mode = 'NONE'")
-        self._mine = self._whole.cursor()
-        self.cursor, self.execute = self._mine.cursor, self._mine.execute
+        self._instance = self.idle.pop() if self.idle else CONNECT(":memory:")
+        # This is faster, and no test of this server simulates a power failure.
+        self._instance.execute("SET fsync_mode = 'NONE'")
+        self._cursor = self._instance.cursor()
+        self.cursor, self.execute = self._cursor.cursor, self._cursor.execute
 
     def close(self) -> None:
-        self._mine.close()
+        self._cursor.close()
         try:
             attached = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
-            for (name,) in self._whole.execute(attached).fetchall():
-                self._whole.execute(f"DETACH {name}")
-            self.idle.append(self._whole)
+            for (name,) in self._instance.execute(attached).fetchall():
+                self._instance.execute(f"DETACH {name}")
+            self.idle.append(self._instance)
         except duckdb.Error:  # the test has broken the instance, so do not reuse it
-            self._whole.close()
+            self._instance.close()
 
 
 CONNECT = instance.connect
-instance.connect = lambda path: Lent() if path == ":memory:" else CONNECT(path)  # type: ignore[assignment, return-value]
+instance.connect = lambda path: PooledInstance() if path == ":memory:" else CONNECT(path)  # type: ignore[assignment, return-value]
 
 
 @dataclass
@@ -122,7 +122,7 @@ class Person:
 
 
 @dataclass
-class House:
+class ServerHarness:
     services: Services
     app: Any
 
@@ -137,7 +137,7 @@ class House:
             accounts._remember_token(token)
         return Person(account.id, with_token(self, secret))
 
-    async def settle(self, person: Person) -> None:
+    async def drain_jobs(self, person: Person) -> None:
         """Wait until the person has no pending background jobs.
 
         Two kinds of jobs are not awaited: those of the language model, because a failed attempt waits long for the
@@ -148,7 +148,7 @@ class House:
                 if job.name not in ("work", "retain"):
                     await job.drain(person.id)
 
-    async def everything(self, person: Person) -> dict[str, list[dict[str, Any]]]:
+    async def pull_all(self, person: Person) -> dict[str, list[dict[str, Any]]]:
         """Map each synced collection to all its rows, as a device of the person would pull them."""
         return {name: await person.pull(name) for name in self.services.registry.synced}
 
@@ -209,7 +209,7 @@ async def _first_start(data: Path) -> None:
 
 
 @asynccontextmanager
-async def house(
+async def serve(
     data: Path,
     *,
     model: bool | Path = False,
@@ -217,7 +217,7 @@ async def house(
     migrations: Path | None = None,
     clock: Callable[[], str] = now_iso,
     **settings: Any,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[ServerHarness]:
     """Run a whole server on the folder `data` until the block ends.
 
     `model`: True for the small model of random weights; a models folder such as MODELS for tests of meaning.
@@ -229,17 +229,17 @@ async def house(
     if migrations is None:
         await _first_start(data)
     async with serving(app, configured, registry or Registry(), clock, migrations):
-        yield House(app.state.services, app)
+        yield ServerHarness(app.state.services, app)
     idle.append(app)
 
 
-def browser(h: House, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
+def browser(h: ServerHarness, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
     """Return a client that behaves like a browser at this address: it keeps cookies and sends no token."""
     transport = OwnTask(h.app, raise_app_exceptions=False, client=(address, 1))
     return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
 
 
-def with_token(h: House, secret: str) -> httpx.AsyncClient:
+def with_token(h: ServerHarness, secret: str) -> httpx.AsyncClient:
     """Return a client on this machine that sends the API token `secret`."""
     client = browser(h)
     client.headers["Authorization"] = f"Bearer {secret}"
@@ -253,7 +253,7 @@ class OwnTask(httpx.ASGITransport):
         return await asyncio.create_task(super().handle_async_request(request))
 
 
-def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+def check_problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     """Check that the response is a problem with this status and code. Return its body."""
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), (
         answer.text
@@ -268,14 +268,16 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(scenario())  # type: ignore[arg-type]
 
 
-def run_for_one(data: Path, scenario: Callable[[House, Person], Awaitable[None]], **settings: Any) -> None:
+def run_for_one(
+    data: Path, scenario: Callable[[ServerHarness, Person], Awaitable[None]], **settings: Any
+) -> None:
     """Run the scenario on a test server with one user."""
 
-    async def whole() -> None:
-        async with house(data, **settings) as h:
+    async def with_person() -> None:
+        async with serve(data, **settings) as h:
             await scenario(h, await h.person())
 
-    run(whole)
+    run(with_person)
 
 
 def stop_index(indexer: Any) -> None:

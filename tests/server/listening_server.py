@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import httpx
 import uvicorn
 
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from wait_until import soon
 
 
 @asynccontextmanager
-async def listening(app):
+async def listen_on_port(app):
     """Serve the app with uvicorn on a free port. Yield its URL."""
     config = uvicorn.Config(app, port=0, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
@@ -54,8 +54,8 @@ class StreamClient:
             for row in e["documents"]
         ]
 
-    async def until(self, holds):
-        await soon(holds)
+    async def wait_until(self, condition):
+        await soon(condition)
 
 
 @asynccontextmanager
@@ -67,16 +67,16 @@ async def listen(url, person, path):
     ):
         assert answer.status_code == 200, await answer.aread()
         assert answer.headers["content-type"].startswith("text/event-stream")
-        ear = StreamClient(answer)
+        stream = StreamClient(answer)
         try:
-            yield ear
+            yield stream
         finally:
-            ear.task.cancel()
+            stream.task.cancel()
 
 
 def run_over_network(tmp_path, scenario, **settings):
     async def whole():
-        async with house(tmp_path, **settings) as h, listening(h.app) as url:
+        async with serve(tmp_path, **settings) as h, listen_on_port(h.app) as url:
             await scenario(h, url, await h.person())
 
     run(whole)

@@ -1,6 +1,6 @@
 """A scripted language model: an OpenAI-compatible endpoint over real HTTP on the loopback.
 
-A test runs it by `async with speaking(Rule(say=["Yes."])) as model:` and uses `model.url`. It can also run in its own
+A test runs it by `async with start_llm(Rule(say=["Yes."])) as model:` and uses `model.url`. It can also run in its own
 process, where it prints its address and reads its rules from a JSON file (a list of objects with the fields of `Rule`):
 
     PYTHONPATH=tests python -m server.scripted_llm [--port 0] [rules.json]
@@ -32,7 +32,7 @@ class Rule(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     `cut`: the number of bytes per write, so that lines and characters arrive in parts.
     `ends`: "done" sends [DONE], "broken" closes the connection early, "silent" keeps it open without sending, and
     "never" repeats the pieces without end.
-    `held`: the answer to each question starts only after one call of `Model.go_on`.
+    `held`: the answer to each question starts only after one call of `Model.release_answer`.
     """
 
     when: str = ""
@@ -50,7 +50,7 @@ class Rule(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     cut: int = 0
 
 
-class Asked(msgspec.Struct):
+class Request(msgspec.Struct):
     path: str
     headers: dict[str, str]
     body: Any
@@ -65,35 +65,35 @@ class Asked(msgspec.Struct):
 
 
 class Model:
-    """The scripted model. `left` counts questions whose client closed the connection before the answer was complete."""
+    """The scripted model. `disconnects` counts questions whose client closed the connection before the answer was complete."""
 
     def __init__(self, rules: list[Rule]) -> None:
         self.rules = rules
         self.models = [MODEL]
-        self.asked: list[Asked] = []
-        self.left = 0
+        self.requests: list[Request] = []
+        self.disconnects = 0
         self._held = asyncio.Semaphore(0)
         self.url = ""
 
-    def go_on(self) -> None:
+    def release_answer(self) -> None:
         """Let one held question be answered: the oldest that waits, or the next to arrive if none waits."""
         self._held.release()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close the connection."""
         try:
-            asked = await _request(reader)
-            if asked.path == "/asked":
-                await _write(writer, 200, {}, "application/json", msgspec.json.encode(self.asked))
+            request = await _request(reader)
+            if request.path == "/asked":
+                await _write(writer, 200, {}, "application/json", msgspec.json.encode(self.requests))
                 return
-            self.asked.append(asked)
-            if asked.path.endswith("/models"):
+            self.requests.append(request)
+            if request.path.endswith("/models"):
                 rule = next((one for one in self.rules if one.when == "/models"), Rule())
                 listing = {"object": "list", "data": [{"id": name} for name in self.models]}
                 body = rule.raw.encode() if rule.raw is not None else msgspec.json.encode(listing)
                 await _write(writer, rule.status, rule.headers, "application/json", body)
-            elif asked.path.endswith("/chat/completions"):
-                await self._answer(asked, reader, writer)
+            elif request.path.endswith("/chat/completions"):
+                await self._answer(request, reader, writer)
             else:
                 await _write(writer, 404, {}, "text/plain", b"no such page")
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -101,37 +101,41 @@ class Model:
         finally:
             writer.close()
 
-    async def _answer(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _answer(
+        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         default = Rule()
-        fitting = (one for one in self.rules if one.when in asked.question and one.without not in asked.body)
+        fitting = (
+            one for one in self.rules if one.when in request.question and one.without not in request.body
+        )
         rule = next(fitting, default)
-        speaking = asyncio.create_task(self._speak(rule, asked, writer))
+        speaking = asyncio.create_task(self._speak(rule, request, writer))
         leaving = asyncio.create_task(reader.read())  # completes when the client closes the connection
         try:
             await asyncio.wait({speaking, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not speaking.done() or speaking.exception() is not None:
-                self.left += 1
+                self.disconnects += 1
         finally:
             for task in (speaking, leaving):
                 task.cancel()
             await asyncio.gather(speaking, leaving, return_exceptions=True)
 
-    async def _speak(self, rule: Rule, asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def _speak(self, rule: Rule, request: Request, writer: asyncio.StreamWriter) -> None:
         if rule.held:
             await self._held.acquire()
-        await _speak(rule, asked, writer)
+        await _speak(rule, request, writer)
 
 
-async def _request(reader: asyncio.StreamReader) -> Asked:
+async def _request(reader: asyncio.StreamReader) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     first, *lines = head.strip().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     path = first.split(" ")[1]
-    return Asked(path, headers, msgspec.json.decode(body) if body else None)
+    return Request(path, headers, msgspec.json.decode(body) if body else None)
 
 
-async def _speak(rule: Rule, asked: Asked, writer: asyncio.StreamWriter) -> None:
+async def _speak(rule: Rule, request: Request, writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(rule.first_s)
     if rule.status != 200 or rule.raw is not None:
         await _write(writer, rule.status, rule.headers, "text/event-stream", (rule.raw or "").encode())
@@ -144,7 +148,7 @@ async def _speak(rule: Rule, asked: Asked, writer: asyncio.StreamWriter) -> None
     while True:
         for piece in rule.say:
             await asyncio.sleep(rule.pause_s)
-            text = piece.replace("{question}", asked.question).replace("{system}", asked.system)
+            text = piece.replace("{question}", request.question).replace("{system}", request.system)
             await _event(writer, rule, {"delta": {"content": text}, "finish_reason": None})
         if rule.ends != "never":
             break
@@ -172,14 +176,14 @@ async def _write(
     writer: asyncio.StreamWriter, status: int, headers: dict[str, str], media: str, body: bytes
 ) -> None:
     """Write a response whose body ends when the connection is closed."""
-    said = {"Content-Type": media, "Connection": "close", **headers}
-    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in said.items())]
+    fields = {"Content-Type": media, "Connection": "close", **headers}
+    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in fields.items())]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
     await writer.drain()
 
 
 @asynccontextmanager
-async def speaking(*rules: Rule, port: int = 0) -> AsyncIterator[Model]:
+async def start_llm(*rules: Rule, port: int = 0) -> AsyncIterator[Model]:
     model = Model(list(rules))
     server = await asyncio.start_server(model.serve, "127.0.0.1", port)
     model.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -193,7 +197,7 @@ async def main(words: list[str]) -> None:
     parser.add_argument("rules", nargs="?", type=Path)
     given = parser.parse_args(words)
     rules = msgspec.json.decode(given.rules.read_bytes(), type=list[Rule]) if given.rules else []
-    async with speaking(*rules, port=given.port) as model:
+    async with start_llm(*rules, port=given.port) as model:
         print(model.url, flush=True)
         await asyncio.Event().wait()
 

@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from server.in_process_server import house
+from server.in_process_server import serve
 
 
-class Threaded:
+class ThreadedServer:
     """A server that accepts requests once the constructor returns. `close` stops the server and its thread."""
 
     def __init__(self, data: Path, **settings: Any) -> None:
@@ -19,13 +19,13 @@ class Threaded:
         self.ready = threading.Event()
         self.done = asyncio.Event()
         self.thread = threading.Thread(
-            target=self.loop.run_until_complete, args=(self._live(data, settings),)
+            target=self.loop.run_until_complete, args=(self._run_server(data, settings),)
         )
         self.thread.start()
         assert self.ready.wait(30)
 
-    async def _live(self, data: Path, settings: dict[str, Any]) -> None:
-        async with house(data, **settings) as self.house:
+    async def _run_server(self, data: Path, settings: dict[str, Any]) -> None:
+        async with serve(data, **settings) as self.harness:
             self.ready.set()
             await self.done.wait()
 

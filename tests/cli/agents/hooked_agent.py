@@ -44,13 +44,13 @@ class Agent:
         there = (self.data / "spool").rglob("*")
         return sorted(path for path in there if path.is_file() and path.name != BLOCK_COUNT_FILE)
 
-    def kept(self):
+    def only_event(self):
         """Return the only event in the spool."""
         (only,) = self.files()
         return json.loads(only.read_bytes())
 
     def project(self):
         """Return the event's project without the machine id."""
-        project = self.kept()["project"]
+        project = self.only_event()["project"]
         assert re.fullmatch(r"[0-9a-f]{16}", project.pop("machine"))
         return project

@@ -45,7 +45,7 @@ def test_doctor_reports_waiting_events_and_the_reason(home: Home) -> None:
     waits = found(home)
     assert waits["ok"] and f"3 of {EMAIL} waiting since {today}" in waits["detail"]
     assert "when a server runs" in waits["detail"]
-    with home.serving():
+    with home.serve():
         why = home.data / "spool" / quote(EMAIL, safe="") / REASON_FILE
         soon_outside(why.exists)
         assert "not ingested yet: " in record(home) and "full" in record(home)

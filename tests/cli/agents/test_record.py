@@ -73,14 +73,14 @@ def test_event_belongs_to_project_of_folder_where_agent_started(agent):
     event = {"hook_event_name": "PostToolUse", "tool_name": "Read", "cwd": str(other)}
     started = {"CLAUDE_PROJECT_DIR": str(agent.cwd.parent)}
     agent.run(json.dumps(event | {"tool_input": {"file_path": "../engine/a.py"}}).encode(), **started)
-    kept = agent.kept()
+    kept = agent.only_event()
     assert (agent.project(), kept["path"]) == (PROJECT, "a.py")
 
 
 def test_decision_is_recorded_up_to_the_length_limit(agent):
     content = "We use UTC. " * 1000
     agent.run(json.dumps({"kind": "decision", "content": content, "cwd": str(agent.cwd)}).encode())
-    kept = agent.kept()
+    kept = agent.only_event()
     assert (kept["kind"], agent.project(), kept["session"]) == ("decision", PROJECT, "")
     assert kept["content"] == content[:8000]
 
@@ -142,7 +142,7 @@ main.main(["record", "--data", {str(agent.data)!r}])
     )
     heavy = {"click", "msgspec", "duckdb", "httpx", "pathlib", "typing", "inspect", "dataclasses", "urllib", "argparse", "asyncio", "tomllib", "logging", "subprocess"}  # fmt: skip
     assert "vademecum.model.secrets" in imported and not heavy & set(imported)
-    assert agent.kept()["content"] == "make"
+    assert agent.only_event()["content"] == "make"
 
 
 def test_recording_a_harmless_event_compiles_few_patterns(agent):

@@ -142,7 +142,7 @@ def test_record_truncates_too_large_event_and_prints_a_warning(agent, case):
     event, kind, content = LARGE[case]
     done = agent.run(json.dumps(event).encode())
     assert "larger than 8 MB; only its beginning is recorded" in refused(done)
-    kept = agent.kept()
+    kept = agent.only_event()
     assert kept["kind"] == kind and kept["content"].startswith(content) and len(kept["content"]) <= 8000
     assert kept["content"].endswith("[truncated: the event was larger than 8 MB]")
 

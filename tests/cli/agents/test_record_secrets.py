@@ -22,7 +22,7 @@ def test_secrets_in_folder_names_are_not_written(agent):
     folder.mkdir(parents=True)
     agent.run(b'{"hook_event_name": "Stop"}', cwd=folder)
     project = agent.project()
-    assert secret not in json.dumps(agent.kept())
+    assert secret not in json.dumps(agent.only_event())
     assert "[redacted]" in project["name"] and project["root"].count("[redacted]") == 2
 
 
@@ -79,7 +79,7 @@ RANDOM_NAMES = [
 @pytest.mark.parametrize("name", RANDOM_NAMES)
 def test_random_paths_and_sessions_are_not_redacted(agent, name):
     agent.tell("PostToolUse", tool_name="Read", tool_input={"file_path": name}, session_id=name)
-    kept = agent.kept()
+    kept = agent.only_event()
     assert (kept["path"], kept["session"], kept["redactions"]) == (f"src/{name}", name, 0)
 
 

@@ -42,7 +42,7 @@ def flooded(url, start, piece, most):
 def test_endless_request_head_is_rejected(tmp_path):
     home = Home(tmp_path / "data")
     chunked = b"POST /v1/sign-in HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
-    with home.serving() as server:
+    with home.serve() as server:
         for start, piece in (
             (START + b"X: ", b"a" * PIECE),
             (START, b"X: a\r\n" * (PIECE // 6)),
@@ -63,7 +63,7 @@ def test_endless_request_head_is_rejected(tmp_path):
 
 def test_invalid_http_gets_a_problem_response(tmp_path):
     home = Home(tmp_path / "data")
-    with home.serving() as server:
+    with home.serve() as server:
         _, answer = flooded(server.url, b"NONSENSE\r\n\r\n", b"\r\n", 100)
         assert answer.startswith(b"HTTP/1.1 400 ") and b"application/problem+json" in answer
 
@@ -208,7 +208,7 @@ def test_http_1_0_response_is_not_chunked(tmp_path, path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     token = home.token("ada@example.org")
-    with home.serving() as server:
+    with home.serve() as server:
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as line:
             line.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())

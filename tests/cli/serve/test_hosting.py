@@ -42,7 +42,7 @@ def test_failed_server_start_leaves_new_data_folder_unchanged(home, made):
 
 
 def test_second_server_reports_folder_in_use_even_if_port_is_also_taken(home):
-    with home.serving() as server:
+    with home.serve() as server:
         port = server.url.rpartition(":")[2]
         assert "Another process uses" in home.run("serve", "--port", port).refusal()
 
@@ -147,7 +147,7 @@ def test_requests_succeed_while_log_cannot_be_written(home):
 def test_server_started_with_nohup_survives_closed_terminal(home):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
     try:
-        with home.serving(in_new_process=True) as server:
+        with home.serve(in_new_process=True) as server:
             server.process.send_signal(signal.SIGHUP)
             with server.client() as anyone:
                 assert anyone.get("/health").status_code == 200
@@ -157,7 +157,7 @@ def test_server_started_with_nohup_survives_closed_terminal(home):
 
 
 def test_idle_connection_stays_open_and_does_not_delay_server_stop(home):
-    with home.serving() as server:
+    with home.serve() as server:
         idle = HTTPConnection(server.url.removeprefix("http://"), timeout=30)
         # Many clients reuse a connection that was idle for 5 seconds, so the server must keep it open for longer.
         for pause in (5.5, 0):
@@ -200,11 +200,11 @@ def encrypted(key: Path) -> Path:
 
 def test_expired_certificate_causes_warning(home, tmp_path):
     cert, key = certificate(tmp_path)
-    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+    with home.serve("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
         assert "Warning" not in server.output()
     openssl("req", "-new", "-key", key, "-subj", "/CN=localhost", "-out", tmp_path / "asked")
     openssl("x509", "-req", "-in", tmp_path / "asked", "-signkey", key, "-days", "-1", "-out", cert)
-    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+    with home.serve("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
         assert f"Warning: the certificate {cert} has expired" in server.output()
         with server.client(verify=False) as browser:
             assert browser.get("/health").status_code == 200
@@ -236,7 +236,7 @@ def test_erase_command_erases_deleted_rows(home, with_server):
     gone, kept = "The xylophone of Bartholomew is hidden.", "Forty apple trees stand here."
     for email in ("ada@example.org", "bob@example.org"):
         home.add(email)
-    with home.serving() as server:
+    with home.serve() as server:
         for email in ("ada@example.org", "bob@example.org"):
             with server.client(home.token(email)) as person:
                 document = upload(person, "note.txt", f"{gone} {email}")
@@ -244,7 +244,7 @@ def test_erase_command_erases_deleted_rows(home, with_server):
                 assert person.delete(f"/v1/documents/{document['id']}").status_code == 200
                 assert person.post("/v1/local/erase", json={}).status_code == 403
         server.end()
-    with home.serving() if with_server else contextlib.nullcontext():
+    with home.serve() if with_server else contextlib.nullcontext():
         assert holds(home.data, f"{gone} ada@") and holds(home.data, f"{gone} bob@")
         assert "account nobody@example.org" in home.run("erase", "--user", "nobody@example.org").refusal()
         assert home.ok("erase", "--user", "ada@example.org", "--json").json["accounts"] == 1
@@ -261,7 +261,7 @@ def test_erase_command_erases_deleted_rows(home, with_server):
 def test_failed_erasure_reports_reason_and_retries(home):
     home.settings["erase_delay_s"] = "600"
     account = home.add("ada@example.org")
-    with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+    with home.serve() as server, server.client(home.token("ada@example.org")) as ada:
         document = upload(ada, "note.txt", "The xylophone is hidden.")
         ada.delete(f"/v1/documents/{document['id']}")
         (folder,) = home.data.glob(f"users/*/{account}")

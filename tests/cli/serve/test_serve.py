@@ -36,7 +36,7 @@ def sign_in(client, link):
 
 
 def test_first_server_start_prints_link_that_works_once(home):
-    with home.serving(in_new_process=True) as server:
+    with home.serve(in_new_process=True) as server:
         assert (
             "Sign in as owner@localhost (administrator) with this one-time link, within 15 minutes: http"
             in server.output()
@@ -64,7 +64,7 @@ def test_first_server_start_prints_link_that_works_once(home):
             assert other.get("/v1/me").status_code == 401
         assert server.end()[1] < STOP_S
         assert not (home.data / "server.json").exists()
-    with home.serving() as server:
+    with home.serve() as server:
         assert not LINK.search(server.output()), "no new link is printed while the owner has a session"
         made = home.ok("user", "link", "owner@localhost").out.strip()
         with server.client() as browser:
@@ -73,7 +73,7 @@ def test_first_server_start_prints_link_that_works_once(home):
 
 
 def test_second_server_cannot_start_until_first_is_killed(home):
-    with home.serving() as server:
+    with home.serve() as server:
         assert "Another process uses" in home.run("serve", "--port", 0).refusal()
         home.add("ada@example.org")
         token = home.token("ada@example.org")
@@ -84,7 +84,7 @@ def test_second_server_cannot_start_until_first_is_killed(home):
             "the test needs the server file that the killed server left"
         )
         assert [one["email"] for one in home.ok("user", "list", "--json").json][1:] == ["ada@example.org"]
-    with home.serving() as server, server.client(token) as ada:
+    with home.serve() as server, server.client(token) as ada:
         assert document["id"] in live(ada, "documents"), "an acknowledged document must survive the kill"
         assert local_auth.read(home.data).url == server.url
 
@@ -130,7 +130,7 @@ def speaks_ipv6():
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"] if speaks_ipv6() else ["0.0.0.0"])
 def test_public_server_prints_address_and_tls_warning(home, host):
-    with home.serving("--host", host) as server:
+    with home.serve("--host", host) as server:
         output = server.output()
         url = re.search(r"^Vademecum listens on (\S+) \(and all addresses of this machine\)$", output, re.M)
         assert url and httpx.get(url[1] + "/health", trust_env=False).status_code == 200
@@ -208,7 +208,7 @@ def certificate(folder):
 
 def test_https_by_certificate_sets_secure_cookies(home, tmp_path):
     cert, key = certificate(tmp_path)
-    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+    with home.serve("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
         assert server.url.startswith("https://")
         (link,) = LINK.findall(server.output())
         assert link.startswith(server.url)
@@ -234,9 +234,9 @@ def signed_in_through_a_proxy(server, client_address):
 
 def test_only_trusted_proxy_headers_are_used(tmp_path):
     trusting, strict = Home(tmp_path / "trusting"), Home(tmp_path / "strict")
-    with strict.serving() as server:
+    with strict.serve() as server:
         assert signed_in_through_a_proxy(server, "203.0.113.9") == (401, False)
-    with trusting.serving("--trusted-proxies", "127.0.0.1") as server:
+    with trusting.serve("--trusted-proxies", "127.0.0.1") as server:
         assert signed_in_through_a_proxy(server, "203.0.113.9") == (401, True)
         door = local_auth.read(trusting.data)
         with server.client() as proxy:
@@ -248,14 +248,14 @@ def test_only_trusted_proxy_headers_are_used(tmp_path):
 
 def test_sign_in_link_uses_public_address(home):
     home.add("ada@example.org")
-    with home.serving("--origin", "https://docs.example.org") as server:
+    with home.serve("--origin", "https://docs.example.org") as server:
         assert home.ok("user", "link", "ada@example.org").out.startswith(
             "https://docs.example.org/v1/sign-in?link="
         )
         assert "no proxy is trusted" in server.output()
-    with home.serving("--origin", "https://docs.example.org", "--trusted-proxies", "127.0.0.1") as server:
+    with home.serve("--origin", "https://docs.example.org", "--trusted-proxies", "127.0.0.1") as server:
         assert "no proxy is trusted" not in server.output()
-    with home.serving() as server:
+    with home.serve() as server:
         assert home.ok("user", "link", "ada@example.org").out.startswith(server.url)
 
 
@@ -285,7 +285,7 @@ def test_server_stop_ends_streams_and_finishes_uploads(home):
                     return
                 acknowledged.append(answer.json()["document"]["id"])
 
-    with home.serving() as server:
+    with home.serve() as server:
         home.add("ada@example.org")
         token = home.token("ada@example.org")
         started, sending = threading.Event(), threading.Event()
@@ -302,14 +302,14 @@ def test_server_stop_ends_streams_and_finishes_uploads(home):
         assert ended.is_set(), "the stream must end without a connection error"
         assert "Traceback" not in server.output()
         assert not list(home.data.rglob("*.wal")), "a clean stop must leave no write-ahead log"
-    with home.serving() as server, server.client(token) as ada:
+    with home.serve() as server, server.client(token) as ada:
         assert len(acknowledged) >= 2 and set(acknowledged) <= live(ada, "documents").keys()
         assert code == 0, "a requested stop must exit with 0"
 
 
 def test_server_log_is_json_without_content_or_secrets(home):
     canary = "Zanzibarquokka"
-    with home.serving() as server:
+    with home.serve() as server:
         (link,) = LINK.findall(server.output())
         home.add("ada@example.org")
         token = home.token("ada@example.org")
@@ -344,7 +344,7 @@ def errors_of(server):
 def test_logged_error_contains_no_user_content(home):
     """A file replaces the folder of job markers, so writing a marker fails and the server logs the error."""
     canary = "Zanzibarquokka"
-    with home.serving() as server:
+    with home.serve() as server:
         home.add("ada@example.org")
         with server.client(home.token("ada@example.org")) as ada:
             marks = home.data / "jobs" / "index"
@@ -381,8 +381,8 @@ def test_server_with_a_model_contacts_no_other_host(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     home = Home(tmp_path / "data", {"models": str(small_model(tmp_path / "models"))})
-    home.keep("ada@example.org")
-    with home.serving(in_new_process=True) as server:
+    home.add_with_document("ada@example.org")
+    with home.serve(in_new_process=True) as server:
         answer = home.ok(
             "search", "apple trees", "--user", "ada@example.org", "--session", "s1", "--json"
         ).json

@@ -18,8 +18,8 @@ async def owner(h, base_url="http://test"):
     return client
 
 
-async def account(boss, email, tier="JIGGA", password=PASSWORD):
-    made = await boss.post("/v1/accounts", json={"email": email, "tier": tier, "password": password})
+async def account(admin, email, tier="JIGGA", password=PASSWORD):
+    made = await admin.post("/v1/accounts", json={"email": email, "tier": tier, "password": password})
     assert made.status_code == 201, made.text
     return made.json()
 

@@ -9,7 +9,7 @@ import contextlib
 
 from folder_listing import files_below, paths_below
 from property.rows import block, dead, document, episode, fact, session
-from server.in_process_server import Person, browser, house, refused, run, with_token
+from server.in_process_server import Person, browser, check_problem, run, serve, with_token
 
 EMAIL = "ada.lovelace@canary.example"
 PASSWORD = "correct horse battery"
@@ -86,7 +86,7 @@ def paths_of(folder, user_id):
 
 def test_account_deletion_erases_only_that_account(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=60) as h:
+        async with serve(tmp_path, model=True, erase_delay_s=60) as h:
             ada, ada_browser = await arrive(h)
             bob, bob_browser = await arrive(h, "bob@other.example")
             await fill(ada)
@@ -94,7 +94,7 @@ def test_account_deletion_erases_only_that_account(tmp_path):
             for person in (ada, bob):
                 await h.services.background_jobs.jobs["embed"].drain(person.id)
             assert (await ada.search("xylophone"))["results"] and (await bob.search("roses"))["results"]
-            bobs = await h.everything(bob)
+            bobs = await h.pull_all(bob)
             wanted = needles(h, ada, await ada.pull("vectorEmbeddings"))
             assert any(name.startswith("vector ") for name in wanted), (
                 "the test needs a model: `make test` prepares it"
@@ -106,21 +106,21 @@ def test_account_deletion_erases_only_that_account(tmp_path):
             assert (answer.status_code, answer.json()) == (200, {"deleted": 1})
             assert "vademecum" not in ada_browser.cookies
             assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
-            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            check_problem(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
             late = [{"newDocumentState": fact("f9")}]
-            refused(await ada.call("POST", "/v1/sync/facts/0/push", json=late), 401, "SIGNED_OUT")
-            refused((await sign_in(h))[1], 401, "SIGNED_OUT")
+            check_problem(await ada.call("POST", "/v1/sync/facts/0/push", json=late), 401, "SIGNED_OUT")
+            check_problem((await sign_in(h))[1], 401, "SIGNED_OUT")
             assert paths_of(tmp_path, ada.id) == [], "a rejected request must not create the account's folder"
 
-            assert await h.everything(bob) == bobs and (await bob.search("roses"))["results"]
+            assert await h.pull_all(bob) == bobs and (await bob.search("roses"))["results"]
             assert (await bob_browser.get("/v1/me")).json()["email"] == "bob@other.example"
-            await h.settle(bob)
+            await h.drain_jobs(bob)
         assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             assert [a.email for a in h.services.accounts.accounts.values()] == ["bob@other.example"]
             again = browser(h)
             again.headers.update(ada.client.headers)
-            refused(await again.get("/v1/me"), 401, "SIGNED_OUT")
+            check_problem(await again.get("/v1/me"), 401, "SIGNED_OUT")
         assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
 
     run(scenario)
@@ -128,11 +128,11 @@ def test_account_deletion_erases_only_that_account(tmp_path):
 
 def test_account_deletion_requires_the_confirmation_sentence(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, ada_browser = await arrive(h)
             await fill(ada)
-            await h.settle(ada)
-            before = await h.everything(ada)
+            await h.drain_jobs(ada)
+            before = await h.pull_all(ada)
             for body in (
                 {},
                 {"confirm": ""},
@@ -142,28 +142,28 @@ def test_account_deletion_requires_the_confirmation_sentence(tmp_path):
                 [],
             ):
                 answer = await ada_browser.request("DELETE", "/v1/me", json=body)
-                refused(answer, 400, "BAD_REQUEST")
+                check_problem(answer, 400, "BAD_REQUEST")
             assert (await ada_browser.request("DELETE", "/v1/me")).status_code == 400
-            assert await h.everything(ada) == before and (await sign_in(h))[1].status_code == 200
+            assert await h.pull_all(ada) == before and (await sign_in(h))[1].status_code == 200
 
     run(scenario)
 
 
 def test_administrator_deletion_erases_the_account_completely(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=60) as h:
+        async with serve(tmp_path, erase_delay_s=60) as h:
             # Call this first, because it creates the owner only if there is no account.
             link = await h.services.account_service.ensure_owner()
             ada, _ = await arrive(h)
             await fill(ada)
             await ada.search("xylophone")
-            boss = browser(h)
-            await boss.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+            admin = browser(h)
+            await admin.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
             wanted = needles(h, ada)
             assert left_on_disk(tmp_path, wanted) == set(wanted)
-            assert (await boss.delete(f"/v1/accounts/{ada.id}")).status_code == 200
+            assert (await admin.delete(f"/v1/accounts/{ada.id}")).status_code == 200
             assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
-            assert (await boss.get("/v1/me")).json()["admin"] is True
+            assert (await admin.get("/v1/me")).json()["admin"] is True
         assert left_on_disk(tmp_path, wanted) == set()
 
     run(scenario)
@@ -173,7 +173,7 @@ def test_account_deletion_during_writes_leaves_no_files(tmp_path):
     """Pushes, uploads and searches that are still running must not recreate the folder."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             for turn in range(3):
                 ada, ada_browser = await arrive(h, f"{turn}.{EMAIL}")
                 await fill(ada)
@@ -193,7 +193,7 @@ def test_account_deletion_during_writes_leaves_no_files(tmp_path):
                 calls.insert(4 + 20 * turn, ada_browser.request("DELETE", "/v1/me", json=LEAVE))
                 answers = await asyncio.wait_for(asyncio.gather(*calls), 60)
                 assert not [a.text for a in answers if a.status_code == 500]
-                await h.settle(ada)
+                await h.drain_jobs(ada)
                 assert ada.id not in h.services.accounts.accounts
                 assert (left_on_disk(tmp_path, wanted), paths_of(tmp_path, ada.id)) == (set(), [])
 
@@ -202,7 +202,7 @@ def test_account_deletion_during_writes_leaves_no_files(tmp_path):
 
 def test_concurrent_deletions_of_one_account_succeed_and_leave_no_files(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, ada_browser = await arrive(h)
             await fill(ada)
             calls = [ada_browser.request("DELETE", "/v1/me", json=LEAVE) for _ in range(3)]
@@ -215,7 +215,7 @@ def test_concurrent_deletions_of_one_account_succeed_and_leave_no_files(tmp_path
 
 def test_account_deletion_closes_open_streams(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, ada_browser = await arrive(h)
             stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
             await h.streams(1)
@@ -228,13 +228,13 @@ def test_account_deletion_closes_open_streams(tmp_path):
 
 def test_new_account_with_email_of_deleted_account_is_empty(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, ada_browser = await arrive(h)
             await fill(ada)
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             again, _ = await arrive(h)
             assert again.id != ada.id
-            assert await h.everything(again) == {name: [] for name in h.services.registry.synced}
+            assert await h.pull_all(again) == {name: [] for name in h.services.registry.synced}
             late = document(again.id, "d1", activeSessions=["s1"])
             assert await again.push("documents", late) == [], (
                 "ids of the deleted account must be usable again"
@@ -245,7 +245,7 @@ def test_new_account_with_email_of_deleted_account_is_empty(tmp_path):
 
 def test_restore_does_not_recreate_deleted_accounts(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada, ada_browser = await arrive(h)
             bob, _ = await arrive(h, "bob@other.example")
             await fill(ada)
@@ -255,8 +255,8 @@ def test_restore_does_not_recreate_deleted_accounts(tmp_path):
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             await h.services.restore.restore_all(tmp_path / "copy")
             assert ada.id not in h.services.accounts.accounts
-            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
-            refused((await sign_in(h))[1], 401, "SIGNED_OUT")
+            check_problem(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            check_problem((await sign_in(h))[1], 401, "SIGNED_OUT")
             assert paths_of(tmp_path / "data", ada.id) == []
             assert left_on_disk(tmp_path / "data", wanted) == set()
             assert set(await bob.live("facts")) == {"f1"}

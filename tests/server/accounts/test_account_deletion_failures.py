@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from property.rows import fact
 from server.agents.agent_events import event
 from server.agents.test_spool import spool_events
-from server.in_process_server import house, refused, run
+from server.in_process_server import check_problem, run, serve
 from unprivileged_user import without_root_access
 from vademecum.cli.doctor import _examine_deleted_accounts
 from vademecum.errors import Broken, Conflict
@@ -40,7 +40,7 @@ NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
 
 def test_adding_an_existing_account_keeps_spooled_events(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, **NO_ROOM) as h:
+        async with serve(tmp_path, **NO_ROOM) as h:
             await h.services.account_deletion.delete(await h.services.account_service.create(EMAIL, "FREE"))
             await h.services.account_service.create(EMAIL, "FREE")
             folder = spool_events(h, EMAIL, event("waits"))
@@ -53,7 +53,7 @@ def test_adding_an_existing_account_keeps_spooled_events(tmp_path: Path) -> None
 
 def test_account_is_not_deleted_if_deletion_record_cannot_be_written(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             deleted_accounts_file(tmp_path).parent.mkdir(exist_ok=True)
             deleted_accounts_file(tmp_path).symlink_to("/dev/full")
@@ -61,20 +61,20 @@ def test_account_is_not_deleted_if_deletion_record_cannot_be_written(tmp_path: P
             assert (await ada.call("GET", "/v1/me")).status_code == 200
             deleted_accounts_file(tmp_path).unlink()
             assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 200
-            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            check_problem(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
 def test_account_recreated_after_interrupted_deletion_keeps_its_events(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, **NO_ROOM) as h:
+        async with serve(tmp_path, **NO_ROOM) as h:
             old = await h.services.account_service.create(EMAIL, "FREE")
             # Simulate a deletion that was interrupted after its record was written.
             await h.services.accounts.block(old.id, lambda one: record_deletion(tmp_path, one.id, one.email))
             new = await h.services.account_service.create(EMAIL, "FREE")
             folder = spool_events(h, EMAIL, event("waits"))
-        async with house(tmp_path, **NO_ROOM) as h:
+        async with serve(tmp_path, **NO_ROOM) as h:
             assert h.services.accounts.by_email(EMAIL) == new and not h.services.accounts.exists(old.id)
             assert len(list(folder.glob("*.json"))) == 1
 
@@ -118,7 +118,7 @@ def test_server_start_retries_failed_folder_erasure(tmp_path: Path) -> None:
     ids: list[str] = []
 
     async def before() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             for person in (await h.person(), await h.person(), await h.person()):
                 await person.push("facts", fact("f1"))
                 ids.append(person.id)
@@ -126,7 +126,7 @@ def test_server_start_retries_failed_folder_erasure(tmp_path: Path) -> None:
                 record_deletion(tmp_path, gone, h.services.accounts.accounts[gone].email)
 
     async def start() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             assert set(h.services.accounts.accounts) == set(ids[2:])
 
     def there() -> list[bool]:
@@ -158,12 +158,12 @@ def test_invalid_deletion_record_erases_no_files(tmp_path: Path) -> None:
     beside.write_text("somebody's")
 
     async def scenario() -> None:
-        async with house(data) as h:
+        async with serve(data) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1"))
         deleted_accounts_file(data).parent.mkdir(exist_ok=True)
         deleted_accounts_file(data).write_text(f"\n..\n.\n{beside}\n../../../notes.txt\n")
-        async with house(data):
+        async with serve(data):
             assert beside.exists() and user_folder(data, ada.id).exists()
 
     run(scenario)
@@ -199,7 +199,7 @@ def test_unreadable_deletion_records_keep_accounts_and_block_restore(
     ids: list[str] = []
 
     async def before() -> None:
-        async with house(data) as h:
+        async with serve(data) as h:
             ada, bob = await h.person(), await h.services.account_service.create(EMAIL, "FREE")
             ids.extend((ada.id, bob.id))
             await h.services.backup.create(saved)
@@ -207,7 +207,7 @@ def test_unreadable_deletion_records_keep_accounts_and_block_restore(
 
     async def unsure() -> None:
         with capture_logs() as logs:
-            async with house(data) as h:
+            async with serve(data) as h:
                 assert set(h.services.accounts.accounts) == {ids[0]}, (
                     "the server must start with all remaining accounts"
                 )
@@ -227,11 +227,11 @@ def test_unreadable_deletion_records_keep_accounts_and_block_restore(
                 assert set(h.services.accounts.accounts) == {ids[0]}
                 await h.services.account_service.create("eve@example.org", "FREE")
         assert "the list of deleted accounts is unreadable" in [log["event"] for log in logs]
-        async with house(data):  # the server must also start while events wait
+        async with serve(data):  # the server must also start while events wait
             pass
 
     async def repaired() -> None:
-        async with house(data) as h:
+        async with serve(data) as h:
             await h.services.restore.restore_all(saved)
             assert ids[1] not in h.services.accounts.accounts
             assert not (data / "spool" / EMAIL).exists()
@@ -256,7 +256,7 @@ def test_email_is_erased_from_accounts_file_before_folder_is_erased(
     monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             bob = await h.services.account_service.create(EMAIL, "FREE")
             removing, failures = h.services.users.remove, [Broken("The folder could not be erased.")] * 2
 
@@ -286,7 +286,7 @@ def test_server_start_erases_email_after_interrupted_account_deletion(
     """
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             bob = await h.services.account_service.create(EMAIL, "FREE")
             for number in range(OTHERS):
                 await h.services.account_service.create(f"person{number}@example.org", "FREE")
@@ -295,7 +295,7 @@ def test_server_start_erases_email_after_interrupted_account_deletion(
                 h.services.account_deletion.queue.schedule(bob.id)
             await h.services.accounts.remove_account(bob.id)
         assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
-        async with house(tmp_path):
+        async with serve(tmp_path):
             assert scan(tmp_path, [EMAIL.encode()]) == 0
 
     run(scenario)
@@ -303,7 +303,7 @@ def test_server_start_erases_email_after_interrupted_account_deletion(
 
 def test_erasure_marker_without_deletion_record_erases_no_account(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
             leaving = h.services.account_deletion.queue

@@ -4,7 +4,7 @@ import asyncio
 
 from server.accounts.account_clients import reconnect_browser
 from server.accounts.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.services.accounts import tokens
 from wait_until import soon
 
@@ -37,7 +37,7 @@ def token_of(h, client):
 
 def test_active_browser_stays_signed_in_and_causes_few_writes(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             days = Days(h)
             client, cookie = await signed_in(h)
             renewed = []
@@ -51,7 +51,7 @@ def test_active_browser_stays_signed_in_and_causes_few_writes(tmp_path):
                     )
                     renewed.append(day)
             assert 730 / 60 < len(renewed) <= 730 / 30
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Days(h).now(800)
             assert (await reconnect_browser(h, client).get("/v1/me")).status_code == 200, (
                 "the renewal must be stored in the accounts file"
@@ -62,7 +62,7 @@ def test_active_browser_stays_signed_in_and_causes_few_writes(tmp_path):
 
 def test_successful_request_renews_browser_session(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             days = Days(h)
             client, _ = await signed_in(h)
             asked = [("GET", "/v1/sync/facts/0/pull?lwt=0&limit=10"), ("GET", "/v1/nowhere/at/all"),
@@ -80,7 +80,7 @@ def test_successful_request_renews_browser_session(tmp_path):
 
 def test_cookie_is_renewed_after_a_third_of_lifetime(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             days = Days(h)
             client, _ = await signed_in(h)
             for day, renewed in ((1, False), (29, False), (31, True), (32, False)):
@@ -92,7 +92,7 @@ def test_cookie_is_renewed_after_a_third_of_lifetime(tmp_path):
 
 def test_concurrent_requests_renew_the_cookie_once(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             client, _ = await signed_in(h)
             Days(h).now(45)
             writes = []
@@ -107,7 +107,7 @@ def test_concurrent_requests_renew_the_cookie_once(tmp_path):
 
 def test_expired_cookie_is_not_renewed(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             client, _ = await signed_in(h)
             before = token_of(h, client)
             Days(h).now(91)
@@ -124,7 +124,7 @@ def test_expired_cookie_is_not_renewed(tmp_path):
 
 def test_cookie_revoked_during_renewal_stays_revoked(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             client, _ = await signed_in(h)
             token = token_of(h, client)
             Days(h).now(45)
@@ -138,7 +138,7 @@ def test_cookie_revoked_during_renewal_stays_revoked(tmp_path):
             await revoking
             assert answer.status_code == 200 and "set-cookie" not in answer.headers
             assert (await client.get("/v1/me")).status_code == 401
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             assert (await reconnect_browser(h, client).get("/v1/me")).status_code == 401
 
     run(scenario)
@@ -146,7 +146,7 @@ def test_cookie_revoked_during_renewal_stays_revoked(tmp_path):
 
 def test_sign_out_response_clears_cookie_without_renewing_it(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             client, _ = await signed_in(h)
             Days(h).now(45)
             answer = await client.post("/v1/sign-out")
@@ -158,7 +158,7 @@ def test_sign_out_response_clears_cookie_without_renewing_it(tmp_path):
 
 def test_stream_does_not_renew_the_cookie(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             client, _ = await signed_in(h)
             before = token_of(h, client)
             Days(h).now(45)
@@ -175,7 +175,7 @@ def test_stream_does_not_renew_the_cookie(tmp_path):
 
 def test_api_tokens_and_links_are_not_renewed(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             account = h.services.accounts.accounts[ada.id]
             link = (await h.services.sign_in.create_link(account)).partition("link=")[2]
@@ -198,7 +198,7 @@ def test_expired_cookies_and_links_are_purged_while_server_runs(tmp_path, monkey
     monkeypatch.setattr(tokens, "PURGE_INTERVAL_S", 0.02)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             account = h.services.accounts.accounts[ada.id]
             await h.services.sign_in.create_link(account)
@@ -208,7 +208,7 @@ def test_expired_cookies_and_links_are_purged_while_server_runs(tmp_path, monkey
             assert kinds == ["api", "cookie", "device", "link"], "tokens that have not expired must stay"
             Days(h).now(366)  # a year has passed, so the cookie of a known browser has expired too
             await soon(lambda: len(h.services.accounts.tokens) <= 1)
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             assert [t.kind for t in h.services.accounts.tokens.values()] == ["api"], (
                 "expired tokens must be deleted from the file too"
             )

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from server.accounts.account_clients import account, owner, signed_in
-from server.in_process_server import browser, house, refused, run
+from server.in_process_server import browser, check_problem, run, serve
 from vademecum.model.accounts.emails import check_email
 from vademecum.model.accounts.passwords import prepare
 from vademecum.services.accounts import sign_in
@@ -51,25 +51,25 @@ def test_password_is_normalized_by_rfc_8265(typed, prepared):
 
 def test_unicode_forms_of_a_password_are_equivalent(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            await account(boss, EMAIL, password=DECOMPOSED)
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            await account(admin, EMAIL, password=DECOMPOSED)
             for typed in (COMPOSED, DECOMPOSED, COMPOSED.replace(" ", "\xa0")):
                 here = await signed_in(h, EMAIL, typed)
             for new, current in ((COMPOSED + "!", DECOMPOSED), (COMPOSED, DECOMPOSED + "!")):
                 changed = await here.post("/v1/password", json={"new": new, "current": current})
                 assert changed.status_code == 200
             answer = await here.post("/v1/password", json={"new": "tab\tin a password", "current": COMPOSED})
-            assert "U+0009" in refused(answer, 400, "BAD_REQUEST")["detail"]
+            assert "U+0009" in check_problem(answer, 400, "BAD_REQUEST")["detail"]
 
     run(scenario)
 
 
 def test_hash_of_unnormalized_password_is_rehashed(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            made = await account(boss, EMAIL)
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            made = await account(admin, EMAIL)
 
             async def store(typed):
                 old = sign_in._hasher.hash(typed)
@@ -79,7 +79,7 @@ def test_hash_of_unnormalized_password_is_rehashed(tmp_path):
 
             await store(DECOMPOSED)
             body = {"email": EMAIL, "password": COMPOSED}
-            refused(await browser(h).post("/v1/sign-in", json=body), 401, "SIGNED_OUT")
+            check_problem(await browser(h).post("/v1/sign-in", json=body), 401, "SIGNED_OUT")
             first = await signed_in(h, EMAIL, DECOMPOSED)
             assert (await first.get("/v1/me")).status_code == 200, "the session must survive the rehash"
             await signed_in(h, EMAIL, COMPOSED)
@@ -128,10 +128,10 @@ def test_valid_email_is_accepted(email):
 )
 def test_confusable_email_is_rejected(tmp_path, email):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            answer = await boss.post("/v1/accounts", json={"email": email, "tier": "FREE"})
-            refused(answer, 400, "BAD_REQUEST")
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            answer = await admin.post("/v1/accounts", json={"email": email, "tier": "FREE"})
+            check_problem(answer, 400, "BAD_REQUEST")
             assert len(h.services.accounts.accounts) == 1
 
     run(scenario)

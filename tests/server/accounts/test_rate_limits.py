@@ -7,7 +7,7 @@ import pytest
 
 from faults.server_process import ServerProcess
 from property.rows import fact, session
-from server.in_process_server import MODELS, Person, browser, house, refused, run
+from server.in_process_server import MODELS, Person, browser, check_problem, run, serve
 from vademecum.settings import Rates, Settings
 
 FAR, FARTHER = "203.0.113.9", "198.51.100.7"
@@ -55,7 +55,7 @@ async def ask(client, kind, number=0):
 
 def limited(answer):
     """Check that the response is a 429 with all its fields, and return its Retry-After in seconds."""
-    refused(answer, 429, "RATE_LIMITED")
+    check_problem(answer, 429, "RATE_LIMITED")
     wait = int(answer.headers["retry-after"])
     assert 1 <= wait <= 60
     return wait
@@ -82,7 +82,7 @@ def test_default_rate_limits_match_the_contract(tmp_path):
 @pytest.mark.parametrize("kind", CLASSES)
 def test_request_over_limit_gets_429_and_changes_no_data(tmp_path, kind):
     async def scenario():
-        async with house(tmp_path, rates=SMALL) as h:
+        async with serve(tmp_path, rates=SMALL) as h:
             seconds = stopped_clock(h)
             ada, bob = await h.person(), await h.person()
             client = at(h, ada, FAR)
@@ -112,7 +112,7 @@ def test_shared_address_gets_twenty_times_the_account_rate_limit(tmp_path, addre
     """Behind a proxy that sends no forwarding header, all clients have the proxy's address."""
 
     async def scenario():
-        async with house(tmp_path, rates=Rates(read=3), trusted_proxies="192.0.2.0/24") as h:
+        async with serve(tmp_path, rates=Rates(read=3), trusted_proxies="192.0.2.0/24") as h:
             stopped_clock(h)
             ada = at(h, await h.person(), address)
             for _ in range(3):
@@ -130,7 +130,7 @@ def test_shared_address_gets_twenty_times_the_account_rate_limit(tmp_path, addre
 @pytest.mark.parametrize("kind", CLASSES)
 def test_local_secret_is_exempt_from_rate_limits(tmp_path, kind):
     async def scenario():
-        async with house(tmp_path, rates=Rates(push=1, write=1, read=1, upload=1, search=1)) as h:
+        async with serve(tmp_path, rates=Rates(push=1, write=1, read=1, upload=1, search=1)) as h:
             stopped_clock(h)
             client = command(h, await h.person()).client
             for number in range(25):
@@ -145,7 +145,7 @@ def test_local_secret_is_exempt_from_rate_limits(tmp_path, kind):
 
 def test_ipv6_network_shares_one_rate_limit(tmp_path):
     async def scenario():
-        async with house(tmp_path, rates=Rates(read=2)) as h:
+        async with serve(tmp_path, rates=Rates(read=2)) as h:
             stopped_clock(h)
             for number in range(2):
                 async with browser(h, f"2a01:4f8::{number + 1}") as stranger:
@@ -172,7 +172,7 @@ def test_rejected_requests_count_toward_the_limit(tmp_path):
     """Requests that fail for another reason count too, so that guessing is limited."""
 
     async def scenario():
-        async with house(tmp_path, rates=Rates(write=len(OTHER_WRITES), read=2)) as h:
+        async with serve(tmp_path, rates=Rates(write=len(OTHER_WRITES), read=2)) as h:
             stopped_clock(h)
             client = at(h, await h.person(), FAR)
             for method, path in OTHER_WRITES:
@@ -192,7 +192,7 @@ def test_untrusted_forwarding_headers_do_not_change_the_address(tmp_path):
     """Any client can write X-Forwarded-For, so only a trusted proxy's value counts."""
 
     async def scenario():
-        async with house(tmp_path, rates=Rates(read=2)) as h:
+        async with serve(tmp_path, rates=Rates(read=2)) as h:
             stopped_clock(h)
             client = at(h, await h.person(), FAR)
             for claimed in ("127.0.0.1", "192.0.2.1"):
@@ -206,7 +206,7 @@ def test_untrusted_forwarding_headers_do_not_change_the_address(tmp_path):
 
 def test_many_new_addresses_do_not_evict_a_rate_limited_address(tmp_path):
     async def scenario():
-        async with house(tmp_path, rates=Rates(read=2)) as h:
+        async with serve(tmp_path, rates=Rates(read=2)) as h:
             stopped_clock(h)
             client = at(h, await h.person(), FAR)
             for _ in range(2):
@@ -247,7 +247,7 @@ def test_server_trusts_forwarding_headers_only_from_configured_proxies(tmp_path)
 
 def test_rate_limited_push_stores_no_rows(tmp_path):
     async def scenario():
-        async with house(tmp_path, rates=Rates(push=1)) as h:
+        async with serve(tmp_path, rates=Rates(push=1)) as h:
             seconds = stopped_clock(h)
             ada = await h.person()
             client = at(h, ada, FAR)

@@ -6,7 +6,7 @@ import pytest
 
 from property.rows import session
 from server.accounts.account_clients import PASSWORD, account, bearer, owner
-from server.in_process_server import browser, house, refused, run
+from server.in_process_server import browser, check_problem, run, serve
 
 FOREIGN = [
     {"Origin": "https://evil.example"},
@@ -30,7 +30,7 @@ FOREIGN = [
 )
 def test_session_cookie_is_http_only_and_same_site(tmp_path, base_url, settings, secure):
     async def scenario():
-        async with house(tmp_path, **settings) as h:
+        async with serve(tmp_path, **settings) as h:
             await account(await owner(h, base_url="https://test"), "ada@example.org")
             client = browser(h, base_url=base_url)
             body = {"email": "ada@example.org", "password": PASSWORD}
@@ -51,14 +51,14 @@ def test_session_cookie_is_http_only_and_same_site(tmp_path, base_url, settings,
 
 def test_sign_out_revokes_the_cookie_on_the_server(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            kept = boss.cookies["vademecum"]
-            assert (await boss.post("/v1/sign-out")).status_code == 200
-            assert "vademecum" not in boss.cookies
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            kept = admin.cookies["vademecum"]
+            assert (await admin.post("/v1/sign-out")).status_code == 200
+            assert "vademecum" not in admin.cookies
             thief = browser(h)
             thief.cookies.set("vademecum", kept)
-            refused(await thief.get("/v1/me"), 401, "SIGNED_OUT")
+            check_problem(await thief.get("/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)
 
@@ -66,9 +66,9 @@ def test_sign_out_revokes_the_cookie_on_the_server(tmp_path):
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
 def test_cross_site_write_is_rejected_unless_token_authenticated(tmp_path, headers):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            ada, _ = await bearer(h, boss)
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            ada, _ = await bearer(h, admin)
             row = {"newDocumentState": session("s1")}
             writes = [
                 ("POST", "/v1/sync/sessions/0/push", {"json": [row]}),
@@ -81,7 +81,7 @@ def test_cross_site_write_is_rejected_unless_token_authenticated(tmp_path, heade
                 ("DELETE", "/v1/me", {"json": {"confirm": "leave for good"}}),
             ]
             for method, path, more in writes:
-                refused(await boss.request(method, path, headers=headers, **more), 403, "FORBIDDEN")
+                check_problem(await admin.request(method, path, headers=headers, **more), 403, "FORBIDDEN")
             assert await ada.pull("sessions") == [] and len((await ada.call("GET", "/v1/tokens")).json()) == 1
             assert h.services.accounts.accounts[ada.id].password is None
             # The same request succeeds with a token, or with the cookie from the app's own origin.
@@ -89,7 +89,7 @@ def test_cross_site_write_is_rejected_unless_token_authenticated(tmp_path, heade
             assert (pushed.status_code, pushed.json()) == (200, [])
             for own in ({}, {"Origin": "http://test"}, {"Sec-Fetch-Site": "same-origin"}):
                 again = {"newDocumentState": session("s2")}
-                assert (await boss.post("/v1/sync/sessions/0/push", json=[again], headers=own)).json() == []
+                assert (await admin.post("/v1/sync/sessions/0/push", json=[again], headers=own)).json() == []
 
     run(scenario)
 
@@ -97,22 +97,22 @@ def test_cross_site_write_is_rejected_unless_token_authenticated(tmp_path, heade
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
 def test_cross_site_sign_in_is_rejected(tmp_path, headers):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             await account(await owner(h), "ada@example.org")
             body = {"email": "ada@example.org", "password": PASSWORD}
-            refused(await browser(h).post("/v1/sign-in", json=body, headers=headers), 403, "FORBIDDEN")
+            check_problem(await browser(h).post("/v1/sign-in", json=body, headers=headers), 403, "FORBIDDEN")
 
     run(scenario)
 
 
 def test_public_origin_is_accepted_behind_a_proxy(tmp_path):
     async def scenario():
-        async with house(tmp_path, origin="https://docs.example.org") as h:
-            boss = await owner(h)
-            ours = {"Origin": "https://docs.example.org", "Cookie": f"vademecum={boss.cookies['vademecum']}"}
+        async with serve(tmp_path, origin="https://docs.example.org") as h:
+            admin = await owner(h)
+            ours = {"Origin": "https://docs.example.org", "Cookie": f"vademecum={admin.cookies['vademecum']}"}
             assert (await browser(h).post("/v1/tokens", json={}, headers=ours)).status_code == 201
             theirs = {**ours, "Origin": "https://docs.example.com"}
-            refused(await browser(h).post("/v1/tokens", json={}, headers=theirs), 403, "FORBIDDEN")
+            check_problem(await browser(h).post("/v1/tokens", json={}, headers=theirs), 403, "FORBIDDEN")
 
     run(scenario)
 
@@ -121,7 +121,7 @@ def test_http_origin_is_cross_site_for_https_server(tmp_path):
     """An attacker on the network can serve a plain HTTP page under the same host name."""
 
     async def scenario():
-        async with house(tmp_path, origin="https://docs.example.org") as h:
+        async with serve(tmp_path, origin="https://docs.example.org") as h:
             cookie = {"Cookie": f"vademecum={(await owner(h)).cookies['vademecum']}"}
             for base_url, origin in (
                 ("https://test", "http://test"),
@@ -130,7 +130,7 @@ def test_http_origin_is_cross_site_for_https_server(tmp_path):
             ):
                 there = browser(h, base_url=base_url)
                 answer = await there.post("/v1/tokens", json={}, headers={**cookie, "Origin": origin})
-                refused(answer, 403, "FORBIDDEN")
+                check_problem(answer, 403, "FORBIDDEN")
             for base_url, origin in (
                 ("https://test", "https://test"),
                 ("http://test", "https://test"),  # behind a proxy that does not forward the scheme
@@ -151,17 +151,17 @@ def test_request_for_another_account_is_rejected(tmp_path):
     """
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             client = await owner(h)
             me = (await client.get("/v1/me")).json()["userId"]
             assert (await client.get("/v1/me", headers={"X-Vademecum-Account": me})).status_code == 200
             other = {"X-Vademecum-Account": "somebody-else"}
-            refused(await client.get("/v1/me", headers=other), 401, "SIGNED_OUT")
+            check_problem(await client.get("/v1/me", headers=other), 401, "SIGNED_OUT")
             pushed = await client.post(
                 "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}], headers=other
             )
-            refused(pushed, 401, "SIGNED_OUT")
-            refused(await client.post("/v1/sign-out", headers=other), 401, "SIGNED_OUT")
+            check_problem(pushed, 401, "SIGNED_OUT")
+            check_problem(await client.post("/v1/sign-out", headers=other), 401, "SIGNED_OUT")
             assert (await client.get("/v1/me")).status_code == 200
 
     run(scenario)

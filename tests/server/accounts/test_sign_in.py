@@ -9,7 +9,7 @@ import pytest
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
 
-from server.in_process_server import browser, house, refused, run
+from server.in_process_server import browser, check_problem, run, serve
 from vademecum.settings import Rates
 
 EMAIL = "ada@example.org"
@@ -45,7 +45,7 @@ class Clock:
 
 def test_sign_in_link_works_once(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             link = await h.services.account_service.ensure_owner()
             first, second = browser(h), browser(h)
             # A GET must not consume the link, because mail clients open links for previews.
@@ -55,15 +55,15 @@ def test_sign_in_link_works_once(tmp_path):
             entered = await follow(first, link)
             assert (entered.status_code, entered.headers["location"]) == (303, "/")
             assert (await first.get("/v1/me")).json()["admin"] is True
-            refused(await follow(second, link), 401, "SIGNED_OUT")
-            refused(await second.get("/v1/me"), 401, "SIGNED_OUT")
+            check_problem(await follow(second, link), 401, "SIGNED_OUT")
+            check_problem(await second.get("/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
 def test_sign_in_link_works_once_under_concurrency(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             link = await h.services.account_service.ensure_owner()
             answers = await asyncio.gather(*(follow(browser(h), link) for _ in range(5)))
             assert sorted(a.status_code for a in answers) == [303, 401, 401, 401, 401]
@@ -73,7 +73,7 @@ def test_sign_in_link_works_once_under_concurrency(tmp_path):
 
 def test_sign_in_link_expires_after_fifteen_minutes(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             server_clock = h.services.clock
             for minutes, status in ((14, 303), (16, 401)):
                 link = await h.services.account_service.ensure_owner()
@@ -90,7 +90,7 @@ def test_browser_session_expires_after_ninety_idle_days(tmp_path):
     """The server expires the session when the Max-Age of its cookie ends."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             server_clock = h.services.clock
             client = browser(h)
             entered = await follow(client, await h.services.account_service.ensure_owner())
@@ -105,20 +105,20 @@ def test_browser_session_expires_after_ninety_idle_days(tmp_path):
 
 def test_sign_in_link_is_not_accepted_as_token_or_cookie(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             secret = (await h.services.account_service.ensure_owner()).partition("link=")[2]
             client = browser(h)
             bearer = {"Authorization": f"Bearer {secret}"}
-            refused(await client.get("/v1/me", headers=bearer), 401, "SIGNED_OUT")
+            check_problem(await client.get("/v1/me", headers=bearer), 401, "SIGNED_OUT")
             cookie = {"Cookie": f"vademecum={secret}"}
-            refused(await client.get("/v1/me", headers=cookie), 401, "SIGNED_OUT")
+            check_problem(await client.get("/v1/me", headers=cookie), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
 def test_sign_in_page_escapes_the_sign_in_link(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             page = await browser(h).get("/v1/sign-in", params={"link": '"><script>alert(1)</script>'})
             assert "<script" not in page.text and page.headers["referrer-policy"] == "same-origin"
             assert page.headers["cache-control"] == "no-store"
@@ -135,7 +135,7 @@ HTML = {"Accept": "text/html,application/xhtml+xml"}
 
 def test_sign_in_page_names_the_account(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             link = await h.services.account_service.ensure_owner()
             page = await browser(h).get(link)
             assert "as <b>owner@localhost</b> (administrator). It works once." in page.text
@@ -145,7 +145,7 @@ def test_sign_in_page_names_the_account(tmp_path):
 
 def test_invalid_link_page_explains_what_to_do(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             server_clock = h.services.clock
             used, old = (
                 await h.services.account_service.ensure_owner(),
@@ -172,7 +172,7 @@ def test_invalid_link_page_explains_what_to_do(tmp_path):
 
 def test_csp_of_sign_in_pages_allows_only_their_inline_style(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             for path in ("/v1/sign-in", await h.services.account_service.ensure_owner()):
                 page = await browser(h).get(path)
                 style = page.text.partition("<style>")[2].partition("</style>")[0].encode()
@@ -186,7 +186,7 @@ def test_csp_of_sign_in_pages_allows_only_their_inline_style(tmp_path):
 
 def test_sign_in_page_escapes_the_account_name(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             await h.services.account_service.create("<i>ada&co@example.org", "FREE")
             account = h.services.accounts.by_email("<i>ada&co@example.org")
             page = await browser(h).get(await h.services.sign_in.create_link(account))
@@ -197,11 +197,11 @@ def test_sign_in_page_escapes_the_account_name(tmp_path):
 
 def test_cross_site_sign_out_is_rejected(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             client = browser(h)
             await follow(client, await h.services.account_service.ensure_owner())
             foreign = {"Origin": "https://elsewhere.example"}
-            refused(await client.post("/v1/sign-out", headers=foreign), 403, "FORBIDDEN")
+            check_problem(await client.post("/v1/sign-out", headers=foreign), 403, "FORBIDDEN")
             assert (await client.get("/v1/me")).status_code == 200
 
     run(scenario)
@@ -225,7 +225,7 @@ def test_failed_sign_ins_are_indistinguishable(tmp_path, monkeypatch):
     monkeypatch.setattr(PasswordHasher, "verify", counting)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             await h.services.account_service.create("link@example.org", "JIVE")
             answers = []
@@ -243,7 +243,7 @@ def test_failed_sign_ins_are_indistinguishable(tmp_path, monkeypatch):
                 assert len(verified) == before + 1, (
                     f"the sign-in of {email} failed without a password comparison"
                 )
-                refused(answer, 401, "SIGNED_OUT")
+                check_problem(answer, 401, "SIGNED_OUT")
                 answers.append((answer.content, sorted(answer.headers.items())))
             assert all(answer == answers[0] for answer in answers)
             # The hashes for known and unknown accounts have the same parameters, so comparing takes the same time.
@@ -254,13 +254,13 @@ def test_failed_sign_ins_are_indistinguishable(tmp_path, monkeypatch):
 
 def test_sign_in_ignores_case_of_email_but_not_of_password(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             await h.services.account_service.create("Ada@Example.org", "JIVE", password=PASSWORD)
             for email in ("ada@example.org", "ADA@EXAMPLE.ORG", " ada@example.org"):
                 assert (await attempt(browser(h), email)).status_code == 200
             for password in (PASSWORD.upper(), PASSWORD + " ", PASSWORD[:-1]):
                 h.time_rate_limits(lambda: 0.0)
-                refused(await attempt(browser(h), EMAIL, password), 401, "SIGNED_OUT")
+                check_problem(await attempt(browser(h), EMAIL, password), 401, "SIGNED_OUT")
 
     run(scenario)
 
@@ -273,11 +273,11 @@ BODIES = (
 
 def test_malformed_credentials_are_rejected_without_server_error(tmp_path):
     async def scenario():
-        async with house(tmp_path, rates=Rates(sign_in=100)) as h:
+        async with serve(tmp_path, rates=Rates(sign_in=100)) as h:
             headers = {"Content-Type": "application/json"}
             for body in BODIES:
                 answer = await browser(h).post("/v1/sign-in", content=body, headers=headers)
-                refused(answer, 400, "BAD_REQUEST")
+                check_problem(answer, 400, "BAD_REQUEST")
             half = b'{"email": "a\\ud800@example.org", "password": "\\ud800 and more of it"}'
             strange = await browser(h).post("/v1/sign-in", content=half, headers=headers)
             assert strange.status_code in (400, 401), strange.text
@@ -291,29 +291,29 @@ def test_malformed_credentials_are_rejected_without_server_error(tmp_path):
 @pytest.mark.parametrize(("address", "times"), [("203.0.113.9", 10), ("127.0.0.1", 200), ("::1", 200)])
 def test_sign_in_limit_is_twenty_times_higher_for_shared_addresses(tmp_path, address, times):
     async def scenario():
-        async with house(tmp_path, rates=Rates()) as h:
+        async with serve(tmp_path, rates=Rates()) as h:
             clock = Clock(h)
             client = browser(h, address)
             for _ in range(times):
-                refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
+                check_problem(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
             link = await h.services.account_service.ensure_owner()
             answer = await follow(client, link)
-            refused(answer, 429, "RATE_LIMITED")
+            check_problem(answer, 429, "RATE_LIMITED")
             wait = int(answer.headers["retry-after"])
             assert 1 <= wait <= 60
-            refused(await client.get(link), 429, "RATE_LIMITED")
+            check_problem(await client.get(link), 429, "RATE_LIMITED")
             assert (await follow(browser(h, "198.51.100.7"), link)).status_code == 303, (
                 "clients at other addresses must be able to sign in"
             )
             clock.wait(wait)
-            refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
+            check_problem(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
 def test_password_attempts_are_limited_to_ten_per_minute(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             clock = Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             client = browser(h, "203.0.113.9")
@@ -325,7 +325,7 @@ def test_password_attempts_are_limited_to_ten_per_minute(tmp_path):
                     assert waits[-1] >= 1
                     clock.wait(waits[-1])
                 else:
-                    refused(answer, 401, "SIGNED_OUT")
+                    check_problem(answer, 401, "SIGNED_OUT")
                     guesses += 1
             assert 3 <= guesses <= 10, "the growing delay must limit the guesses"
             assert waits == sorted(waits) and waits[-1] > 4 * waits[0] and max(waits) <= 60
@@ -337,21 +337,21 @@ def test_sign_in_delay_also_applies_to_the_correct_password(tmp_path):
     """Otherwise the absence of a delay would reveal the correct password."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             clock = Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             client = browser(h, "203.0.113.9")
             for _ in range(3):
-                refused(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
+                check_problem(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
             answer = await attempt(client)
-            refused(answer, 429, "RATE_LIMITED")
+            check_problem(answer, 429, "RATE_LIMITED")
             assert (await attempt(browser(h, "198.51.100.7"))).status_code == 200, (
                 "clients at other addresses must not be delayed"
             )
             clock.wait(answer.headers["retry-after"])
             assert (await attempt(client)).status_code == 200
             clock.wait(60)
-            refused(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
+            check_problem(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
             assert (await attempt(client)).status_code == 200, (
                 "a successful sign-in must reset the count of failures"
             )
@@ -363,7 +363,7 @@ def test_password_changes_count_toward_the_sign_in_limit(tmp_path):
     """A stolen cookie must not allow unlimited guesses of the password."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             client = browser(h, "203.0.113.9")
@@ -381,11 +381,11 @@ def test_password_changes_count_toward_the_sign_in_limit(tmp_path):
 
 def test_sign_in_rate_limit_is_configurable(tmp_path):
     async def scenario():
-        async with house(tmp_path, rates=Rates(sign_in=2)) as h:
+        async with serve(tmp_path, rates=Rates(sign_in=2)) as h:
             Clock(h)
             client = browser(h, "203.0.113.9")
             answers = [await follow(client, "?link=nonsense") for _ in range(3)]
             assert [a.status_code for a in answers] == [401, 401, 429]
-            refused(answers[2], 429, "RATE_LIMITED")
+            check_problem(answers[2], 429, "RATE_LIMITED")
 
     run(scenario)

@@ -3,7 +3,7 @@
 import pytest
 
 from server.accounts.account_clients import OTHER, PASSWORD
-from server.in_process_server import browser, house, refused, run
+from server.in_process_server import browser, check_problem, run, serve
 from vademecum.services.accounts.sign_in import DEVICES_MAX
 
 EMAIL = "ada@example.org"
@@ -36,7 +36,7 @@ async def find_device_token(h, address=HOME):
 
 def test_known_browser_signs_in_during_an_attack(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             clock = Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             client = await find_device_token(h, SHARED)
@@ -46,7 +46,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
                 assert 429 in [(await attempt(attacker, "not this one")).status_code for _ in range(12)]
                 assert (await attempt(client)).status_code == 200
                 await client.post("/v1/sign-out")
-                refused(await attempt(browser(h, HOME)), 429, "RATE_LIMITED")
+                check_problem(await attempt(browser(h, HOME)), 429, "RATE_LIMITED")
                 clock.now += 60
 
     run(scenario)
@@ -55,7 +55,7 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.2"])
 def test_failed_sign_ins_behind_a_proxy_delay_no_other_account(tmp_path, address):
     async def scenario():
-        async with house(tmp_path, trusted_proxies="10.0.0.2") as h:
+        async with serve(tmp_path, trusted_proxies="10.0.0.2") as h:
             clock = Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             for minute in range(12):
@@ -68,7 +68,7 @@ def test_failed_sign_ins_behind_a_proxy_delay_no_other_account(tmp_path, address
 
 def test_wrong_passwords_from_many_addresses_delay_only_that_account(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             clock = Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             await h.services.account_service.create("bob@example.org", "JIVE", password=PASSWORD)
@@ -80,7 +80,7 @@ def test_wrong_passwords_from_many_addresses_delay_only_that_account(tmp_path):
                 "about one guess per minute must be accepted from all addresses together"
             )
             answer = await attempt(browser(h, HOME))
-            assert "sign-in link" in refused(answer, 429, "RATE_LIMITED")["detail"]
+            assert "sign-in link" in check_problem(answer, 429, "RATE_LIMITED")["detail"]
             assert (await attempt(browser(h, HOME), email="bob@example.org")).status_code == 200
             clock.now += int(answer.headers["retry-after"])
             assert (await attempt(browser(h, HOME))).status_code == 200
@@ -90,7 +90,7 @@ def test_wrong_passwords_from_many_addresses_delay_only_that_account(tmp_path):
 
 def test_sign_in_delay_applies_to_passwords_only(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Clock(h)
             account = await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             link = await h.services.sign_in.create_link(account)
@@ -106,7 +106,7 @@ def test_sign_in_delay_applies_to_passwords_only(tmp_path):
 
 def test_known_browser_of_another_account_is_delayed(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Clock(h)
             for email in (EMAIL, "bob@example.org"):
                 await h.services.account_service.create(email, "JIVE", password=PASSWORD)
@@ -114,14 +114,14 @@ def test_known_browser_of_another_account_is_delayed(tmp_path):
             assert (await attempt(client, email="bob@example.org")).status_code == 200
             await client.post("/v1/sign-out")
             assert 429 in await guess_from_everywhere(h, 12)
-            refused(await attempt(client), 429, "RATE_LIMITED")
+            check_problem(await attempt(client), 429, "RATE_LIMITED")
 
     run(scenario)
 
 
 def test_known_browser_is_known_only_to_its_own_account(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Clock(h)
             for email in (EMAIL, "bob@example.org"):
                 await h.services.account_service.create(email, "JIVE", password=PASSWORD)
@@ -129,14 +129,14 @@ def test_known_browser_is_known_only_to_its_own_account(tmp_path):
             statuses = [(await attempt(client, "not it", "bob@example.org")).status_code for _ in range(12)]
             assert statuses[:3] == [401] * 3 and statuses.count(429) == 9
             device = {"Cookie": f"vademecum={client.cookies['vademecum-device']}"}
-            refused(await browser(h).get("/v1/me", headers=device), 401, "SIGNED_OUT")
+            check_problem(await browser(h).get("/v1/me", headers=device), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
 def test_known_browser_is_forgotten_after_ten_wrong_passwords(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             clock = Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             client = await find_device_token(h)
@@ -146,7 +146,7 @@ def test_known_browser_is_forgotten_after_ten_wrong_passwords(tmp_path):
                 clock.now += 60
             assert devices(h) == []
             await guess_from_everywhere(h, 12)
-            refused(await attempt(client), 429, "RATE_LIMITED")
+            check_problem(await attempt(client), 429, "RATE_LIMITED")
 
     run(scenario)
 
@@ -158,7 +158,7 @@ def devices(h):
 @pytest.mark.parametrize("how", ["change", "reset"])
 def test_password_change_forgets_other_known_browsers(tmp_path, how):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Clock(h)
             account = await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             thief = await find_device_token(h)
@@ -173,7 +173,7 @@ def test_password_change_forgets_other_known_browsers(tmp_path, how):
                 assert (await here.post("/v1/password", json={"new": OTHER})).status_code == 200
             assert len(devices(h)) == 1
             await guess_from_everywhere(h, 12)
-            refused(await attempt(thief, OTHER), 429, "RATE_LIMITED")
+            check_problem(await attempt(thief, OTHER), 429, "RATE_LIMITED")
             assert (await attempt(here, OTHER)).status_code == 200
 
     run(scenario)
@@ -181,13 +181,13 @@ def test_password_change_forgets_other_known_browsers(tmp_path, how):
 
 def test_newest_known_browsers_survive_a_server_restart(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Clock(h)
             await h.services.account_service.create(EMAIL, "JIVE", password=PASSWORD)
             for number in range(DEVICES_MAX + 2):
                 kept = (await find_device_token(h, f"198.51.100.{number}")).cookies["vademecum-device"]
             assert len(devices(h)) == DEVICES_MAX
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             Clock(h)
             client = browser(h, HOME)
             client.cookies["vademecum-device"] = kept

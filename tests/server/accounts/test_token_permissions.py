@@ -5,7 +5,7 @@ from litestar import Litestar
 
 from property.rows import fact
 from server.accounts.account_clients import OTHER, PASSWORD, account, bearer, owner, signed_in
-from server.in_process_server import browser, house, refused, run
+from server.in_process_server import browser, check_problem, run, serve
 from vademecum.http.parameters import Req
 from vademecum.http.routes.accounts.accounts import ROUTES
 
@@ -55,17 +55,17 @@ def local(h, email=""):
 @pytest.mark.parametrize(("method", "path", "body", "instead"), WAYS_IN)
 def test_api_token_cannot_create_credentials(tmp_path, method, path, body, instead):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)  # the owner has no password yet
-            thief, made = await bearer(h, boss)
-            bob = (await account(boss, "bob@example.org"))["userId"]
+        async with serve(tmp_path) as h:
+            admin = await owner(h)  # the owner has no password yet
+            thief, made = await bearer(h, admin)
+            bob = (await account(admin, "bob@example.org"))["userId"]
             before = secrets_of(h)
             at = path.format(bob=bob, me=thief.id)
-            detail = refused(await thief.call(method, at, json=body), 403, "FORBIDDEN")["detail"]
+            detail = check_problem(await thief.call(method, at, json=body), 403, "FORBIDDEN")["detail"]
             assert "API token" in detail and "Nothing was changed" in detail and instead in detail
             assert secrets_of(h) == before
-            assert (await boss.delete(f"/v1/tokens/{made['token']['id']}")).status_code == 200
-            refused(await thief.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            assert (await admin.delete(f"/v1/tokens/{made['token']['id']}")).status_code == 200
+            check_problem(await thief.call("GET", "/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)
 
@@ -83,10 +83,10 @@ def test_every_account_route_is_listed_by_whether_it_creates_credentials():
 
 def test_browsers_and_local_commands_can_create_credentials(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            bob = (await account(boss, "bob@example.org", password=None))["userId"]
-            for who in (boss, local(h)):
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            bob = (await account(admin, "bob@example.org", password=None))["userId"]
+            for who in (admin, local(h)):
                 path, reset = f"/v1/accounts/{bob}", {"resetPassword": True}
                 assert (await who.patch(path, json=reset)).json()["link"].startswith("/v1/sign-in?link=")
             there = local(h, "bob@example.org")
@@ -96,24 +96,24 @@ def test_browsers_and_local_commands_can_create_credentials(tmp_path):
             assert (await here.post("/v1/tokens", json={})).status_code == 201
             made = {"email": "eve@example.org", "tier": "FREE", "password": OTHER}
             assert (await local(h).post("/v1/accounts", json=made)).status_code == 201
-            assert (await boss.post("/v1/password", json={"new": PASSWORD})).status_code == 200
+            assert (await admin.post("/v1/password", json={"new": PASSWORD})).status_code == 200
 
     run(scenario)
 
 
 def test_api_token_lists_and_revokes_tokens(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            ada, mine = await bearer(h, boss)
-            _, other = await bearer(h, boss, "other")
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            ada, mine = await bearer(h, admin)
+            _, other = await bearer(h, admin, "other")
             await ada.add("facts", fact("f1"))
             assert (await ada.upload("notes.txt", "Words.", session=None)).status_code == 201
             assert len((await ada.call("GET", "/v1/tokens")).json()) == 2
             for made in (other, mine):
                 revoked = await ada.call("DELETE", f"/v1/tokens/{made['token']['id']}")
                 assert revoked.json() == {"deleted": 1}
-            refused(await ada.call("GET", "/v1/tokens"), 401, "SIGNED_OUT")
+            check_problem(await ada.call("GET", "/v1/tokens"), 401, "SIGNED_OUT")
 
     run(scenario)
 
@@ -122,12 +122,12 @@ def test_api_token_changes_password_only_with_current_password(tmp_path):
     """A client that knows the password could also sign in, so this permission gives the token no further access."""
 
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            await account(boss, "ada@example.org")
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            await account(admin, "ada@example.org")
             ada, _ = await bearer(h, await signed_in(h, "ada@example.org"))
             for body in ({"new": OTHER}, {"new": OTHER, "current": "not this one"}):
-                refused(await ada.call("POST", "/v1/password", json=body), 403, "FORBIDDEN")
+                check_problem(await ada.call("POST", "/v1/password", json=body), 403, "FORBIDDEN")
             known = {"new": OTHER, "current": PASSWORD}
             assert (await ada.call("POST", "/v1/password", json=known)).status_code == 200
             await signed_in(h, "ada@example.org", OTHER)
@@ -137,7 +137,7 @@ def test_api_token_changes_password_only_with_current_password(tmp_path):
 
 def test_administrator_token_manages_accounts_without_creating_credentials(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             root, _ = await bearer(h, await owner(h))
             made = await root.call("POST", "/v1/accounts", json={"email": "bob@example.org", "tier": "FREE"})
             assert made.status_code == 201

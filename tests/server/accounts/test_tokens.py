@@ -11,7 +11,7 @@ from server.accounts.account_clients import (
     signed_in,
     with_browser,
 )
-from server.in_process_server import HASHER, browser, house, refused, run, with_token
+from server.in_process_server import HASHER, browser, check_problem, run, serve, with_token
 from vademecum.services.accounts import sign_in
 
 COST = "$argon2id$v=19$m=65536,t=3,p=4$"
@@ -23,25 +23,25 @@ def accounts_bytes(folder):
 
 def test_api_token_is_returned_once_and_stored_as_hash(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            ada, made = await bearer(h, boss, "my laptop")
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            ada, made = await bearer(h, admin, "my laptop")
             secret = made["secret"]
             assert len(secret) >= 32 and made["token"]["name"] == "my laptop"
             listed = await ada.call("GET", "/v1/tokens")
             assert listed.json() == [made["token"]] and secret not in listed.text
             stored = h.services.accounts.tokens_of(ada.id)
             assert not any(t.hash in listed.text for t in stored)
-            second, again = await bearer(h, boss)
+            second, again = await bearer(h, admin)
             assert again["secret"] != secret and len((await second.call("GET", "/v1/tokens")).json()) == 2
-            cookie = boss.cookies["vademecum"]
+            cookie = admin.cookies["vademecum"]
             for text in (secret, cookie):
                 for needle in (text.encode(), text.encode("utf-16-le")):
                     assert needle not in accounts_bytes(tmp_path)
         content = accounts_bytes(tmp_path)
         assert b"my laptop" in content, "control: the scan must find the stored name"
         assert secret.encode() not in content and cookie.encode() not in content
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             later = with_token(h, secret)
             assert (await later.get("/v1/me")).status_code == 200, "a token must survive a server restart"
 
@@ -52,9 +52,9 @@ def test_passwords_are_stored_with_recommended_argon2id_cost(tmp_path, monkeypat
     monkeypatch.setattr(sign_in, "_hasher", HASHER)
 
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            await account(boss, "ada@example.org")
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            await account(admin, "ada@example.org")
             assert h.services.accounts.by_email("ada@example.org").password.startswith(COST)
         content = accounts_bytes(tmp_path)
         assert b"ada@example.org" in content and PASSWORD.encode() not in content
@@ -64,10 +64,10 @@ def test_passwords_are_stored_with_recommended_argon2id_cost(tmp_path, monkeypat
 
 def test_token_revocation_takes_effect_immediately_and_closes_streams(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            ada, made = await bearer(h, boss)
-            other, _ = await bearer(h, boss)
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            ada, made = await bearer(h, admin)
+            other, _ = await bearer(h, admin)
             stream = await open_stream(h, ada.call("GET", "/v1/sync/stream"))
             path = f"/v1/tokens/{made['token']['id']}"
             assert (await other.call("DELETE", path)).json() == {"deleted": 1}
@@ -77,36 +77,36 @@ def test_token_revocation_takes_effect_immediately_and_closes_streams(tmp_path):
                 ("GET", "/v1/sync/facts/0/pull"),
                 ("POST", "/v1/sync/facts/0/push"),
             ):
-                refused(await ada.call(*call), 401, "SIGNED_OUT")
+                check_problem(await ada.call(*call), 401, "SIGNED_OUT")
             assert (await other.call("GET", "/v1/me")).status_code == 200
-            refused(await other.call("DELETE", path), 404, "NOT_FOUND")
-        async with house(tmp_path) as h:
+            check_problem(await other.call("DELETE", path), 404, "NOT_FOUND")
+        async with serve(tmp_path) as h:
             later = with_token(h, made["secret"])
-            refused(await later.get("/v1/me"), 401, "SIGNED_OUT")
+            check_problem(await later.get("/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
 def test_cookies_and_tokens_are_not_interchangeable(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
-            assert (await boss.get("/v1/tokens")).json() == []
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
+            assert (await admin.get("/v1/tokens")).json() == []
             cookie = next(t for t in h.services.accounts.tokens.values() if t.kind == "cookie")
-            refused(await boss.delete(f"/v1/tokens/{cookie.id}"), 404, "NOT_FOUND")
-            swapped = with_token(h, boss.cookies["vademecum"])
-            refused(await swapped.get("/v1/me"), 401, "SIGNED_OUT")
-            _, made = await bearer(h, boss)
+            check_problem(await admin.delete(f"/v1/tokens/{cookie.id}"), 404, "NOT_FOUND")
+            swapped = with_token(h, admin.cookies["vademecum"])
+            check_problem(await swapped.get("/v1/me"), 401, "SIGNED_OUT")
+            _, made = await bearer(h, admin)
             swapped = browser(h)
             swapped.cookies.set("vademecum", made["secret"])
-            refused(await swapped.get("/v1/me"), 401, "SIGNED_OUT")
+            check_problem(await swapped.get("/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)
 
 
 def test_invalid_authorization_header_is_rejected(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             await h.person()
             for header in (
                 "",
@@ -120,7 +120,7 @@ def test_invalid_authorization_header_is_rejected(tmp_path):
                 "Bearer é",
             ):
                 answer = await browser(h).get("/v1/me", headers={"Authorization": header.encode()})
-                refused(answer, 401, "SIGNED_OUT")
+                check_problem(answer, 401, "SIGNED_OUT")
                 assert answer.headers["www-authenticate"] == "Bearer"
 
     run(scenario)
@@ -128,18 +128,20 @@ def test_invalid_authorization_header_is_rejected(tmp_path):
 
 def test_local_secret_works_only_from_loopback(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             email = h.services.accounts.accounts[ada.id].email
             headers = {"Authorization": f"Local {h.services.local_secret}", "X-Vademecum-User": email}
             assert (await browser(h).get("/v1/me", headers=headers)).json()["userId"] == ada.id
-            refused(await browser(h, "203.0.113.9").get("/v1/me", headers=headers), 401, "SIGNED_OUT")
+            check_problem(await browser(h, "203.0.113.9").get("/v1/me", headers=headers), 401, "SIGNED_OUT")
             # With an API token, X-Vademecum-User has no effect.
             me = (await bob.call("GET", "/v1/me", headers={"X-Vademecum-User": email})).json()
             assert me["userId"] == bob.id
             for path in ("backup", "restore"):
                 target = str(tmp_path / "copy")
-                refused(await bob.call("POST", f"/v1/local/{path}", json={"path": target}), 403, "FORBIDDEN")
+                check_problem(
+                    await bob.call("POST", f"/v1/local/{path}", json={"path": target}), 403, "FORBIDDEN"
+                )
             assert not (tmp_path / "copy").exists()
 
     run(scenario)
@@ -147,30 +149,30 @@ def test_local_secret_works_only_from_loopback(tmp_path):
 
 def test_concurrent_requests_cannot_exceed_the_token_limit(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            boss = await owner(h)
+        async with serve(tmp_path) as h:
+            admin = await owner(h)
             bob = await with_browser(h, await h.person())
             for _ in range(98):
-                made = await boss.post("/v1/tokens", json={})
+                made = await admin.post("/v1/tokens", json={})
                 assert made.status_code == 201
-            answers = await asyncio.gather(*(boss.post("/v1/tokens", json={}) for _ in range(5)))
+            answers = await asyncio.gather(*(admin.post("/v1/tokens", json={}) for _ in range(5)))
             assert sorted(a.status_code for a in answers) == [201, 201, 409, 409, 409]
-            refused(await boss.post("/v1/tokens", json={}), 409, "CONFLICT")
-            assert len((await boss.get("/v1/tokens")).json()) == 100
+            check_problem(await admin.post("/v1/tokens", json={}), 409, "CONFLICT")
+            assert len((await admin.get("/v1/tokens")).json()) == 100
             assert (await bob.call("POST", "/v1/tokens", json={})).status_code == 201, (
                 "the limit must apply to each account separately"
             )
-            assert (await owner_again(h, boss)).status_code == 200, (
+            assert (await owner_again(h, admin)).status_code == 200, (
                 "the token limit must not prevent a browser's sign-in"
             )
-            await boss.delete(f"/v1/tokens/{made.json()['token']['id']}")
-            assert (await boss.post("/v1/tokens", json={})).status_code == 201
+            await admin.delete(f"/v1/tokens/{made.json()['token']['id']}")
+            assert (await admin.post("/v1/tokens", json={})).status_code == 201
 
     run(scenario)
 
 
-async def owner_again(h, boss):
-    assert (await boss.post("/v1/password", json={"new": PASSWORD})).status_code == 200
+async def owner_again(h, admin):
+    assert (await admin.post("/v1/password", json={"new": PASSWORD})).status_code == 200
     return await (await signed_in(h, "owner@localhost")).get("/v1/me")
 
 
@@ -178,7 +180,7 @@ def test_token_index_in_memory_matches_stored_tokens_after_changes(tmp_path):
     """The server indexes tokens in memory by hash and by account. Both indexes must match the accounts file."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             held = h.services.accounts
 
             def check():
@@ -186,19 +188,19 @@ def test_token_index_in_memory_matches_stored_tokens_after_changes(tmp_path):
                     ours = [t for t in held.tokens.values() if t.account_id == known]
                     assert held.tokens_of(known) == sorted(ours, key=lambda t: t.created_at)
 
-            boss, bob = await owner(h), await h.person()
+            admin, bob = await owner(h), await h.person()
             cookie = next(t for t in held.tokens.values() if t.kind == "cookie")
-            _, made = await bearer(h, boss)
+            _, made = await bearer(h, admin)
             check()
             assert await held.extend_token(cookie, "2999-01-01T00:00:00.000Z")
             check()
-            await boss.delete(f"/v1/tokens/{made['token']['id']}")
+            await admin.delete(f"/v1/tokens/{made['token']['id']}")
             check()
-            await boss.delete(f"/v1/accounts/{bob.id}")
+            await admin.delete(f"/v1/accounts/{bob.id}")
             check()
             assert held.tokens_of(bob.id) == []
             assert sorted(t.kind for t in held.tokens.values()) == ["cookie", "device"]
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             held = h.services.accounts
             check()
             assert len(held.tokens) == 2

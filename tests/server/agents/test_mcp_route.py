@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from cli.command_runner import Home
-from server.in_process_server import House, Person, house, refused, run, run_for_one
+from server.in_process_server import Person, ServerHarness, check_problem, run, run_for_one, serve
 from vademecum.http.routes.agents import mcp
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
@@ -33,12 +33,12 @@ def check_method_refused(answer: httpx.Response) -> None:
 def test_mcp_route_rejects_all_methods_except_post(tmp_path: Path, version: str) -> None:
     headers = ACCEPT | ({"MCP-Protocol-Version": version} if version else {})
 
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         for method in ("GET", "HEAD", "DELETE", "PUT", "PATCH", "OPTIONS"):
             answer = await asyncio.wait_for(ada.call(method, "/mcp", headers=headers), WAIT_S)
             check_method_refused(answer)
             if method != "HEAD":
-                refused(answer, 405, "METHOD_NOT_ALLOWED")
+                check_problem(answer, 405, "METHOD_NOT_ALLOWED")
         assert (await list_tools(ada)).json()["result"]["tools"]
 
     run_for_one(tmp_path, scenario)
@@ -48,7 +48,7 @@ def test_get_request_to_mcp_route_does_not_delay_server_stop(tmp_path: Path) -> 
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     token = home.token("ada@example.org")
-    with home.serving() as server, server.client(token) as client:
+    with home.serve() as server, server.client(token) as client:
         client.post("/mcp", json=LIST_TOOLS, headers=ACCEPT).raise_for_status()
         with client.stream("GET", "/mcp", headers=ACCEPT) as stream:
             check_method_refused(stream)
@@ -77,12 +77,12 @@ def test_failed_start_of_mcp_is_reported_and_retried_by_next_request(
         return manager
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             monkeypatch.setattr(mcp, "_open", fail_once)
             answers = await asyncio.gather(*(list_tools(ada) for _ in range(3)))
             for answer in answers:
-                refused(answer, 503, "BUSY")
+                check_problem(answer, 503, "BUSY")
                 assert answer.headers["retry-after"] == "5"
             assert (await list_tools(ada)).json()["result"]["tools"]
             start = time.monotonic()
@@ -106,7 +106,7 @@ def test_failed_start_of_mcp_is_reported_and_retried_by_next_request(
 def test_mcp_protocol_error_becomes_problem_response(
     tmp_path: Path, body: bytes, headers: dict[str, str], status: int
 ) -> None:
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         sent = {"Content-Type": "application/json"} | headers
         answer = await ada.call("POST", "/mcp", content=body, headers=sent)
         assert answer.headers["content-type"] == "application/problem+json", answer.text

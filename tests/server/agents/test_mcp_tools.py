@@ -19,7 +19,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from cli.command_runner import Home, Running, small_model
+from cli.command_runner import Home, RunningServer, small_model
 from forked_command import fork_command
 
 ADA, BOB = "ada@example.org", "bob@example.org"
@@ -43,7 +43,7 @@ class Setup:
     """Ada has two projects, `app` and `site`; Bob has one, also called `app`. Each project has one observation."""
 
     home: Home
-    server: Running
+    server: RunningServer
     folder: Path
     ids: dict[str, str]
 
@@ -108,7 +108,7 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     home = Home(tmp_path_factory.mktemp("mcp") / "data", {"models": str(models)})
     for email in (ADA, BOB):
         home.add(email)
-    with home.serving() as server:
+    with home.serve() as server:
         ids: dict[str, str] = {}
         for email, projects in ((ADA, ("app", "site")), (BOB, ("app",))):
             token = home.token(email)
@@ -341,7 +341,7 @@ def test_agents_share_memories_with_and_without_a_running_server(
                 call_tool(one, "remember", text=texts[0]), call_tool(two, "remember", text=texts[1])
             )
             assert not any(result.failed for result in kept), kept
-            with home.serving():
+            with home.serve():
                 found = await call_tool(one, "search", query="bells owls")
                 assert all(text in found.text for text in texts)
             assert "Owls" in (await call_tool(two, "search", query="owls")).text

@@ -19,7 +19,7 @@ from server.agents.agent_events import (
     run_retention,
     send_events,
 )
-from server.in_process_server import MODELS, refused, run_for_one
+from server.in_process_server import MODELS, check_problem, run_for_one
 from vademecum.model.agents.observations import days_before
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.data.erase import scan
@@ -44,7 +44,7 @@ def test_expired_observations_are_erased_unless_pinned(tmp_path):
             "ran",
             "why",
         }
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
         assert h.services.background_jobs.jobs["retain"].is_pending(ada.id), (
             "the retention job must be scheduled for the next day"
@@ -116,9 +116,11 @@ def test_invalid_project_merge_changes_no_rows(tmp_path):
         await send_events(ada, event("here"))
         app = (await identify(ada))["project"]["id"]
         path = f"/v1/projects/{app}/merge"
-        refused(await ada.call("POST", path, json={"into": app}), 400, "BAD_REQUEST")
-        refused(await ada.call("POST", path, json={"into": "nowhere"}), 404, "NOT_FOUND")
-        refused(await ada.call("POST", "/v1/projects/nowhere/merge", json={"into": app}), 404, "NOT_FOUND")
+        check_problem(await ada.call("POST", path, json={"into": app}), 400, "BAD_REQUEST")
+        check_problem(await ada.call("POST", path, json={"into": "nowhere"}), 404, "NOT_FOUND")
+        check_problem(
+            await ada.call("POST", "/v1/projects/nowhere/merge", json={"into": app}), 404, "NOT_FOUND"
+        )
         assert [row["content"] for row in await list_observations(ada, "app")] == ["here"]
 
     run_for_one(tmp_path / "data", scenario)
@@ -150,7 +152,7 @@ def test_project_merge_over_quota_changes_no_rows(tmp_path):
         await ada.push("memories", memory("full", text="x" * (room - 200)))
         before = await ada.pull("memories")
         answer = await ada.call("POST", "/v1/projects/p/merge", json={"into": "q" * 100})
-        refused(answer, 409, "STORAGE_LIMIT")
+        check_problem(answer, 409, "STORAGE_LIMIT")
         assert await ada.pull("memories") == before
         assert set(await ada.live("projects")) == {"p", "q" * 100}
 
@@ -182,7 +184,7 @@ def test_project_export_contains_only_that_project(tmp_path):
         del ids["observations"]
         assert {name: rows for name, rows in ids.items() if rows} == {
             "sessions": ["sa"], "episodes": ["ea"], "memories": ["ma"], "entities": ["na", "oa"], "relationships": ["ra"]}  # fmt: skip
-        refused(await ada.call("GET", "/v1/projects/nowhere/export"), 404, "NOT_FOUND")
+        check_problem(await ada.call("GET", "/v1/projects/nowhere/export"), 404, "NOT_FOUND")
 
     run_for_one(tmp_path / "data", scenario)
 
@@ -203,7 +205,7 @@ def test_immediate_project_deletion_erases_before_it_responds(tmp_path):
             and receipt["bytes"] > 0
         )
         assert [row["content"] for row in await list_observations(ada)] == ["make all the checks of it"]
-        refused(await ada.call("DELETE", f"/v1/projects/{app}?forget=now"), 404, "NOT_FOUND")
+        check_problem(await ada.call("DELETE", f"/v1/projects/{app}?forget=now"), 404, "NOT_FOUND")
 
     run_for_one(tmp_path / "data", scenario, erase_delay_s=3600)
 
@@ -255,6 +257,6 @@ def test_briefing_fits_budget_counted_with_the_model_tokenizer(tmp_path):
         assert counted > 500
         for wrong in (0, 100_001):
             answer = await ada.call("GET", "/v1/agents/context", params={"project": "app", "tokens": wrong})
-            refused(answer, 400, "BAD_REQUEST")
+            check_problem(answer, 400, "BAD_REQUEST")
 
     run_for_one(tmp_path / "data", scenario, model=MODELS)

@@ -8,7 +8,7 @@ import pytest
 
 from property.rows import episode, memory, session
 from server.agents.agent_events import SITE, event, identify, list_observations, send_events, timestamp
-from server.in_process_server import MODELS, refused, run_for_one
+from server.in_process_server import MODELS, check_problem, run_for_one
 
 WORD = "aubergine"
 
@@ -53,7 +53,7 @@ def test_observation_search_finds_other_wording_by_meaning(tmp_path):
             event("Decided to keep all data in PostgreSQL", kind="decision"),
             event("painted the fence green"),
         )
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         (first, *_) = await search_texts(ada, "which database do we store things in?")
         assert "PostgreSQL" in first
 
@@ -114,7 +114,7 @@ def test_invalid_observation_search_is_rejected(wrong, tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event())
         body = {"query": WORD, "project": "app", **wrong}
-        refused(await ada.call("POST", "/v1/observations/search", json=body), 400, "BAD_REQUEST")
+        check_problem(await ada.call("POST", "/v1/observations/search", json=body), 400, "BAD_REQUEST")
 
     run_for_one(tmp_path / "data", scenario)
 
@@ -127,7 +127,7 @@ def test_observations_appear_in_no_other_search_or_prompt(tmp_path):
         await ada.push("episodes", episode("e1", "s1", userMessage=f"{WORD}?", aiResponse="Purple."))
         await ada.push("memories", memory("m1", text=f"Ada likes {WORD}", projectId=app))
         await ada.call("POST", "/v1/entities", json={"projectId": app, "name": WORD, "type": "concept"})
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         for scope in ({"sessionId": "s1"}, {"project": "*"}):
             body = {"q": WORD, "limit": 100, **scope}
             answers = [

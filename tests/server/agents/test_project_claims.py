@@ -18,7 +18,7 @@ from server.agents.agent_events import (
     send_events,
     this_machine,
 )
-from server.in_process_server import Person, browser, refused, run_for_one
+from server.in_process_server import Person, browser, check_problem, run_for_one
 from vademecum.model.agents.observations import Identity
 from vademecum.services.agents import folder_check, project_claims
 from vademecum.services.agents.folder_check import LOCAL, UNKNOWN_MACHINE, FolderLocation, is_missing
@@ -348,7 +348,7 @@ def test_invalid_folder_identity_is_rejected(tmp_path):
         names_of_none = ("", " ", "x" * 101, "*", " * ", "two\nlines", "a\u200bb", "a\u2028b")
         for wrong in (*({"name": name} for name in names_of_none), {"source": "guess"}, {"root": 7}):
             answer = await ada.call("POST", "/v1/agents/identify", json={**APP, **wrong})
-            refused(answer, 400, "BAD_REQUEST")
+            check_problem(answer, 400, "BAD_REQUEST")
         assert await names(ada) == []
 
     run_for_one(tmp_path / "data", scenario)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from server.agents.agent_events import event, list_observations, send_events
-from server.in_process_server import House, Person, house, run, run_for_one
+from server.in_process_server import Person, ServerHarness, run, run_for_one, serve
 from vademecum.cli.agents import spool_writer
 from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.schema.constants import OWNER
@@ -27,7 +27,7 @@ from wait_until import soon
 SMALL_QUOTA = {"tiers": {**default_tiers(), "FREE": Limits(storage_bytes=2**18)}}
 
 
-def spool_events(h: House, who: str, *events: dict[str, Any], name: str = "") -> Path:
+def spool_events(h: ServerHarness, who: str, *events: dict[str, Any], name: str = "") -> Path:
     """Write the events to the spool as `vademecum record` does, and return their folder."""
     folder = h.services.settings.data / "spool" / quote(who, safe="")
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def spool_events(h: House, who: str, *events: dict[str, Any], name: str = "") ->
     return folder
 
 
-def email_of(h: House, person: Person) -> str:
+def email_of(h: ServerHarness, person: Person) -> str:
     return h.services.accounts.accounts[person.id].email
 
 
@@ -61,7 +61,7 @@ def test_running_server_ingests_and_deletes_spooled_events(tmp_path):
 
 def test_spool_file_of_already_ingested_event_is_deleted(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, sent = await h.person(), event()
             for _ in range(3):
                 folder = spool_events(h, email_of(h, ada), sent)
@@ -74,7 +74,7 @@ def test_spool_file_of_already_ingested_event_is_deleted(tmp_path):
 
 def test_events_spooled_before_first_server_start_belong_to_owner(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             folder = spool_events(h, "owner", event())
             await h.services.spool.ingest_all()
             assert list(folder.iterdir()), "events must wait until the owner's account exists"
@@ -117,7 +117,7 @@ def test_spool_rejects_invalid_files_and_files_of_unknown_users(tmp_path):
 
 def test_record_reports_unknown_email_until_account_exists(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             spool_events(h, "ada@example.org", event("early"))
             await h.services.spool.ingest_all()
             await h.services.spool.ingest_all()
@@ -135,7 +135,7 @@ def test_record_reports_unknown_email_until_account_exists(tmp_path):
 
 def test_irregular_spool_files_are_rejected_and_delay_no_events(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
             folder = spool_events(h, email_of(h, ada), event("good"))
             others = spool_events(h, email_of(h, ben), event("his"))
@@ -178,7 +178,7 @@ def test_unfinished_spool_file_is_neither_ingested_nor_moved(tmp_path):
 
 def test_events_over_quota_wait_in_spool(tmp_path):
     async def scenario():
-        async with house(tmp_path, **SMALL_QUOTA) as h:
+        async with serve(tmp_path, **SMALL_QUOTA) as h:
             full_user, other_user = await h.person("FREE"), await h.person()
             batch = await fill_account(full_user)
             folder = spool_events(h, email_of(h, full_user), *batch)
@@ -202,7 +202,7 @@ async def fill_account(full_user: Person) -> list[dict[str, Any]]:
 
 def test_ingest_stores_as_many_events_as_the_quota_allows(tmp_path):
     async def scenario():
-        async with house(tmp_path, **SMALL_QUOTA) as h:
+        async with serve(tmp_path, **SMALL_QUOTA) as h:
             full_user = await h.person("FREE")
             await fill_account(full_user)
             for row in (await list_observations(full_user))[:10]:
@@ -222,7 +222,7 @@ def test_forgetting_a_project_deletes_its_spooled_events(tmp_path, forget, monke
     monkeypatch.setattr(spool, "BATCH", 8)  # small, so that the events need several batches
 
     async def scenario():
-        async with house(tmp_path, **SMALL_QUOTA) as h:
+        async with serve(tmp_path, **SMALL_QUOTA) as h:
             full_user = await h.person("FREE")
             secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
             await send_events(full_user, event("boil", project=secret))
@@ -283,10 +283,10 @@ def test_deleting_a_project_erases_its_observations_from_disk(tmp_path):
             ada, event("boil the aubergine", path="aubergine.md", project=secret), event("stays")
         )
         row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path / "users", [b"aubergine"]) == 1
         await ada.call("DELETE", f"/v1/projects/{row['id']}")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path / "users", [b"aubergine"]) == 0
         assert [r["content"] for r in await list_observations(ada)] == ["stays"]
 

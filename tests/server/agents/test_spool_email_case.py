@@ -7,7 +7,7 @@ import json
 import pytest
 
 from server.agents.agent_events import event, list_observations
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.cli.agents import spool_writer
 from vademecum.model.agents.spool_layout import folder_name
 
@@ -22,7 +22,7 @@ def record_event(data, email, content="ls"):
 @pytest.mark.parametrize("change_case", CASES)
 def test_events_are_ingested_for_email_in_any_letter_case(tmp_path, change_case):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, grace = await h.person(), await h.person()
             record_event(tmp_path, change_case(h.services.accounts.accounts[ada.id].email))
             await h.services.spool.ingest_all()
@@ -37,7 +37,7 @@ def test_events_are_ingested_for_email_in_any_letter_case(tmp_path, change_case)
 @pytest.mark.parametrize("change_case", CASES)
 def test_forget_everything_clears_spool_folders_in_any_letter_case(tmp_path, change_case):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, grace = await h.person(), await h.person()
             named = change_case(h.services.accounts.accounts[ada.id].email)
             for below in ("", "rejected"):

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from server.agents.agent_events import event, list_observations, send_events
 from server.agents.test_spool import SMALL_QUOTA, email_of, fill_account, spool_events, wait_until_empty
-from server.in_process_server import House, Person, house, refused, run, run_for_one
+from server.in_process_server import Person, ServerHarness, check_problem, run, run_for_one, serve
 from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE, REASON_FILE, count_blocks
 from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.constants import OWNER
@@ -47,7 +47,7 @@ def test_ingest_continues_after_a_transient_error(
             raise OSError(errno.EMFILE, "Too many open files")
         return real(*given)
 
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         with capture_logs() as logs:
             monkeypatch.setattr(spool_files, name, fail)
             await soon(lambda: failures[0] == 3)
@@ -62,7 +62,7 @@ def test_ingest_continues_after_a_transient_error(
 
 
 def test_request_succeeds_if_spool_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         await send_events(ada, event())
 
         def fail(_: Path) -> list[Path]:
@@ -81,7 +81,7 @@ def test_events_of_full_account_are_reported_once_and_ingested_later(
     shorten_intervals(monkeypatch)
 
     async def scenario() -> None:
-        async with house(tmp_path, **SMALL_QUOTA) as h:
+        async with serve(tmp_path, **SMALL_QUOTA) as h:
             full_user = await h.person("FREE")
             batch = await fill_account(full_user)
             with capture_logs() as logs:
@@ -107,7 +107,7 @@ def test_events_of_full_account_are_reported_once_and_ingested_later(
     run(scenario)
 
 
-async def delete_account(h: House, person: Person) -> None:
+async def delete_account(h: ServerHarness, person: Person) -> None:
     answer = await person.call("DELETE", "/v1/me", json=LEAVE)
     assert answer.status_code == 200, answer.text
 
@@ -115,7 +115,7 @@ async def delete_account(h: House, person: Person) -> None:
 def test_spool_read_error_from_lack_of_resources_advises_only_to_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         out_of_files = OSError(errno.EMFILE, "Too many open files")
 
         def no_content(path: Path) -> bytes:
@@ -142,7 +142,7 @@ def test_forget_fails_without_a_receipt_if_spool_cannot_be_listed(
 ) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         await send_events(ada, event("in the rows"))
         folder = spool_events(h, email_of(h, ada).upper(), event("waits"))
         real, failures = spool_files.list_user_folders, [1, 1]
@@ -154,7 +154,7 @@ def test_forget_fails_without_a_receipt_if_spool_cannot_be_listed(
             return real(parent)
 
         monkeypatch.setattr(spool_files, "list_user_folders", fail_twice)
-        message = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+        message = check_problem(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
         assert message.startswith("All other data is erased.") and "Try again." in message and folder.exists()
         assert await list_observations(ada) == []
         assert (await ada.call("POST", "/v1/forget", json=FORGET)).json()["leftovers"] == 0
@@ -164,7 +164,7 @@ def test_forget_fails_without_a_receipt_if_spool_cannot_be_listed(
 
 
 def test_spooled_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         address = email_of(h, ada)
         spool_events(h, address, event("before"))
         await delete_account(h, ada)
@@ -182,7 +182,7 @@ def test_spooled_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
 
 
 def test_spooled_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         address = email_of(h, ada)
         await delete_account(h, ada)
         assert was_deleted(tmp_path, address)
@@ -198,7 +198,7 @@ def test_spooled_events_of_recreated_account_are_ingested(tmp_path: Path) -> Non
 
 def test_spooled_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             await h.services.account_service.ensure_owner()
             owner = h.services.accounts.by_email(OWNER)
             assert owner is not None
@@ -213,7 +213,7 @@ def test_spooled_events_of_deleted_owner_are_deleted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("account_exists", [True, False], ids=["before the account was deleted", "after it"])
 def test_server_start_completes_interrupted_account_deletion(tmp_path: Path, account_exists: bool) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, ben = await h.person(), await h.person()
             address = email_of(h, ada)
             record_deletion(tmp_path, ada.id, address)
@@ -225,7 +225,7 @@ def test_server_start_completes_interrupted_account_deletion(tmp_path: Path, acc
             folder = tmp_path / "spool" / name
             folder.mkdir(parents=True)
             (folder / "one.json").write_text(json.dumps(event("hers")))
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             assert ada.id not in h.services.accounts.accounts
             await wait_until_empty(others)
             remaining = [path for path in (tmp_path / "spool").rglob("*") if address in path.name]
@@ -244,20 +244,20 @@ def test_deletion_records_in_old_format_are_readable(tmp_path: Path) -> None:
 
 
 def test_forget_reports_spool_folder_that_cannot_be_deleted(tmp_path: Path) -> None:
-    async def scenario(h: House, ada: Person) -> None:
+    async def scenario(h: ServerHarness, ada: Person) -> None:
         await send_events(ada, event("an aubergine in the rows"))
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
         elsewhere.mkdir()
         (tmp_path / "spool").mkdir(exist_ok=True)
         link = tmp_path / "spool" / email_of(h, ada)
         link.symlink_to(elsewhere)  # the server must not delete the target, which is not part of the spool
         link.joinpath("a.json.tmp").write_text("an aubergine in the spool")
-        message = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+        message = check_problem(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
         assert f"spool/{link.name} of" in message and "Delete them by hand" in message
         assert message.startswith("All other data is erased.") and await list_observations(ada) == []
         assert scan(user_folder(tmp_path, ada.id), [b"an aubergine in"]) == 0
-        refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
+        check_problem(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
         assert ada.id not in h.services.accounts.accounts
         assert not user_folder(tmp_path, ada.id).exists(), "all other data must be deleted"
 
@@ -269,7 +269,7 @@ def test_failed_start_of_embedding_is_retried(tmp_path: Path, monkeypatch: pytes
 
     async def scenario() -> None:
         (tmp_path / "embedded").mkdir(parents=True)  # a folder at the path of a file makes writing fail
-        async with house(tmp_path, model=True) as h:
+        async with serve(tmp_path, model=True) as h:
             assert await h.services.inference.get() is not None
             await asyncio.sleep(0.3)
             (tmp_path / "embedded").rmdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from server.agents.test_spool import email_of, spool_events
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.model.schema.timestamps import DAY_S
 from vademecum.services.agents import spool_files
 from vademecum.services.agents.spool_files import delete_leftovers
@@ -58,7 +58,7 @@ def test_server_start_deletes_rejected_events_by_time_of_rejection(
 ) -> None:
     async def scenario() -> None:
         old = write_aged(tmp_path / "spool" / "rejected" / "ada" / "a.json", 31)
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await soon(lambda: not old.exists())
             folder = spool_events(h, email_of(h, ada))

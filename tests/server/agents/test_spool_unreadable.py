@@ -16,7 +16,7 @@ import pytest
 
 from server.agents.agent_events import event, list_observations, send_events
 from server.agents.test_spool import email_of, spool_events
-from server.in_process_server import Person, house, refused, run
+from server.in_process_server import Person, check_problem, run, serve
 from unprivileged_user import without_root_access
 from vademecum.errors import Broken
 from vademecum.model.agents.spool_layout import REASON_FILE
@@ -29,7 +29,7 @@ FORGET = {"confirm": "forget everything"}
 
 def test_undeletable_spool_file_does_not_stop_deletion_of_other_files(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await send_events(ada, event("in the rows"))
             folder, rejected = (
@@ -45,7 +45,9 @@ def test_undeletable_spool_file_does_not_stop_deletion_of_other_files(tmp_path: 
                         (path / "shut").mkdir()
                         (path / "shut" / "x").touch()
                         (path / "shut").chmod(0)
-            message = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            message = check_problem(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")[
+                "detail"
+            ]
             assert message.startswith("All other data is erased.") and await list_observations(ada) == []
             assert [[path.name for path in one.iterdir()] for one in (folder, rejected)] == [["shut"]] * 2
 
@@ -58,7 +60,7 @@ def test_unreadable_spool_folder_is_reported_and_other_folders_are_ingested(
     tmp_path: Path, place: str
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, **NO_QUOTA) as h:
+        async with serve(tmp_path, **NO_QUOTA) as h:
             ada, ben = await h.person("FREE"), await h.person()
             project = {"name": "app", "root": "~/app", "source": "git"}
             await send_events(ben, event("in the rows", project=project))
@@ -79,15 +81,19 @@ def test_unreadable_spool_folder_is_reported_and_other_folders_are_ingested(
             ]
             assert unread[-1] in (f"spool/{address}", f"rejected/{address}")
             row = next(iter((await ben.live("projects")).values()))
-            message = refused(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")["detail"]
+            message = check_problem(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")[
+                "detail"
+            ]
             assert (
                 "Permission denied" in message
                 and "another user" in message
                 and len(await list_observations(ben)) == 1
             )
-            message = refused(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            message = check_problem(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")[
+                "detail"
+            ]
             assert message.startswith("All other data is erased.") and await list_observations(ben) == []
-        async with house(tmp_path):  # the server must start despite the unreadable folder
+        async with serve(tmp_path):  # the server must start despite the unreadable folder
             shut.chmod(0o700)
 
     with without_root_access():
@@ -109,7 +115,7 @@ def test_unreadable_event_waits_while_other_events_are_ingested(
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             project = {"name": "app", "root": "~/app", "source": "git"}
             folder = spool_events(h, email_of(h, ada))
@@ -123,7 +129,7 @@ def test_unreadable_event_waits_while_other_events_are_ingested(
             why = (folder / REASON_FILE).read_text()
             assert "0.json of the server's spool cannot be read (Permission denied)" in why
             row = next(iter((await ada.live("projects")).values()))
-            refused(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
+            check_problem(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
             assert shut.exists() and len(await list_observations(ada)) == 5, (
                 "an unreadable event must stay, because its project is unknown"
             )
@@ -141,7 +147,7 @@ def test_failed_deletion_of_project_events_deletes_no_event(
     monkeypatch.setattr(spool, "BATCH", 2)
 
     async def scenario() -> None:
-        async with house(tmp_path, **NO_QUOTA) as h:
+        async with serve(tmp_path, **NO_QUOTA) as h:
             ada = await h.person("FREE")
             spool_events(h, email_of(h, ada), *(event(f"e{n}", n) for n in range(4)))
             rejected = tmp_path / "spool" / "rejected" / email_of(h, ada)
@@ -168,7 +174,7 @@ def test_failed_deletion_of_project_events_deletes_no_event(
 
 def test_rejecting_a_missing_spool_file_creates_no_folder(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             folder = spool_events(h, "nobody@example.org", event())
             (listed_by_both,) = folder.glob("*.json")
             listed_by_both.unlink()
@@ -184,7 +190,7 @@ def test_request_ingests_only_spooled_events_of_its_own_account(
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             people = [await h.person() for _ in range(3)]
             folders = [spool_events(h, email_of(h, one), event("just now")) for one in people]
             for asker, own in zip(people, folders, strict=True):

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from server.in_process_server import house, run
-from server.scripted_llm import MODEL, speaking
+from server.in_process_server import run, serve
+from server.scripted_llm import MODEL, start_llm
 from vademecum.settings import Secret
 
 KEY = "sk-canary-0123456789"
@@ -14,11 +14,11 @@ CANARY = "Zanzibarquokka"
 
 
 @asynccontextmanager
-async def answering(tmp_path, *rules, **settings):
+async def start_assistant_server(tmp_path, *rules, **settings):
     """Run a server and a scripted model as its assistant. Yield both."""
     async with (
-        speaking(*rules) as model,
-        house(
+        start_llm(*rules) as model,
+        serve(
             tmp_path,
             **{
                 "assistant_url": model.url,
@@ -87,7 +87,7 @@ def text_of(events):
 
 def scenario_of(tmp_path, scenario, *rules, **settings):
     async def whole():
-        async with answering(tmp_path, *rules, **settings) as (h, model):
+        async with start_assistant_server(tmp_path, *rules, **settings) as (h, model):
             await scenario(h, model, await h.person())
 
     run(whole)

@@ -14,8 +14,8 @@ from server.chat.assistant_server import (
     stream_answer,
     text_of,
 )
-from server.in_process_server import house, refused
-from server.listening_server import listening
+from server.in_process_server import check_problem, serve
+from server.listening_server import listen_on_port
 from server.scripted_llm import MODEL, Rule
 from vademecum.model.chat.prompt import NOT_FOUND
 
@@ -24,7 +24,7 @@ def test_answer_returns_the_context_given_to_the_model(tmp_path):
     async def scenario(h, model, ada):
         await ada.push("sessions", session("s1"))
         lease = (await ada.upload("lease.txt", "The rent of the mill is R9,000.")).json()["document"]
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         context = (await ada.call("POST", "/v1/context", json={"query": "rent", "sessionId": "s1"})).json()
         events = await read_answer(ada, "rent")
         assert text_of(events) == "It is R9,000." and events[-1] == ("done", {"finish": "stop"})
@@ -38,7 +38,7 @@ def test_answer_returns_the_context_given_to_the_model(tmp_path):
         assert {name: told[name] for name in ("tokens", "budget", "dropped", "scope")} == {
             name: context[name] for name in ("tokens", "budget", "dropped", "scope")
         }
-        (asked,) = model.asked
+        (asked,) = model.requests
         assert asked.path == "/v1/chat/completions" and asked.headers["authorization"] == f"Bearer {KEY}"
         assert asked.body == {
             "model": MODEL,
@@ -57,7 +57,7 @@ def test_citation_numbers_match_the_order_of_prompt_passages(tmp_path):
             words = " ".join(f"The rent of mill {mill} in year {year} is R{year},000." for year in range(300))
             await ada.upload(f"lease{mill}.txt", words)
         told = (await read_answer(ada, "rent of the mill"))[0][1]
-        quoted = [line for line in model.asked[0].system.split("\n") if line.startswith("Source:")]
+        quoted = [line for line in model.requests[0].system.split("\n") if line.startswith("Source:")]
         assert [f"Source: {cited['filename']}" for cited in told["citations"]] == quoted
         assert quoted and told["dropped"]["passages"], (
             "the test needs passages that fit and passages that do not"
@@ -74,11 +74,11 @@ def test_prompt_excludes_the_answered_and_later_turns(tmp_path):
         told = {}
         for episode_id in (None, "e3", "e1", "not-here-yet"):
             await read_answer(ada, **({"episodeId": episode_id} if episode_id else {}))
-            said = model.asked[-1].system
+            said = model.requests[-1].system
             told[episode_id] = [n for n in range(1, 6) if f"User: question {n}\n" in said]
         everything = [1, 2, 3, 4, 5]
         assert told == {None: everything, "e3": [1, 2], "e1": [], "not-here-yet": everything}
-        refused(await ask(ada, episodeId="not an id"), 400, "BAD_REQUEST")
+        check_problem(await ask(ada, episodeId="not an id"), 400, "BAD_REQUEST")
 
     scenario_of(tmp_path, scenario)
 
@@ -90,8 +90,8 @@ def test_prompt_for_old_turn_contains_turns_before_it_despite_many_later_turns(t
         later = turn(3, aiResponse="word " * 200)
         await ada.push("episodes", *({**later, "id": f"l{n}"} for n in range(450)))
         await read_answer(ada, episodeId="e2")
-        assert "User: question 1\n" in model.asked[-1].system
-        assert "question 2" not in model.asked[-1].system and "question 3" not in model.asked[-1].system
+        assert "User: question 1\n" in model.requests[-1].system
+        assert "question 2" not in model.requests[-1].system and "question 3" not in model.requests[-1].system
 
     scenario_of(tmp_path, scenario)
 
@@ -116,9 +116,9 @@ def test_prompt_for_old_turn_contains_turns_before_it_despite_many_later_turns(t
 )
 def test_endpoint_error_becomes_a_readable_problem_response(tmp_path, rule, status, code, words):
     async def scenario(h, model, ada):
-        detail = refused(await ask(ada, CANARY), status, code)["detail"]
+        detail = check_problem(await ask(ada, CANARY), status, code)["detail"]
         assert words in detail and CANARY not in detail
-        assert len(model.asked) == 1, "a redirect must not be followed"
+        assert len(model.requests) == 1, "a redirect must not be followed"
 
     scenario_of(tmp_path, scenario, rule, assistant_idle_timeout_s=0.2 if rule.first_s else 60)
 
@@ -136,7 +136,7 @@ def test_endpoint_error_becomes_a_readable_problem_response(tmp_path, rule, stat
 def test_retry_after_of_endpoint_is_forwarded_to_client(tmp_path, status, given, wait):
     async def scenario(h, model, ada):
         answer = await ask(ada)
-        refused(answer, 503, "ASSISTANT_BUSY")
+        check_problem(answer, 503, "ASSISTANT_BUSY")
         assert answer.headers["retry-after"] == wait
 
     scenario_of(tmp_path, scenario, Rule(status=status, headers={"Retry-After": given}))
@@ -146,14 +146,14 @@ NEWER = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instea
 
 
 def limits_of(model):
-    return [{name for name in asked.body if name.startswith("max_")} for asked in model.asked]
+    return [{name for name in asked.body if name.startswith("max_")} for asked in model.requests]
 
 
 def test_endpoint_rejecting_max_tokens_gets_max_completion_tokens(tmp_path):
     async def scenario(h, model, ada):
         assert text_of(await read_answer(ada)) == "Yes."
         assert limits_of(model) == [{"max_tokens"}, {"max_completion_tokens"}]
-        older, newer = (asked.body for asked in model.asked)
+        older, newer = (asked.body for asked in model.requests)
         assert newer.pop("max_completion_tokens") == older.pop("max_tokens") and older == newer
 
     refusing = Rule(without="max_completion_tokens", status=400, raw=NEWER)
@@ -162,8 +162,8 @@ def test_endpoint_rejecting_max_tokens_gets_max_completion_tokens(tmp_path):
 
 def test_endpoint_rejecting_both_token_parameters_is_retried_only_once(tmp_path):
     async def scenario(h, model, ada):
-        detail = refused(await ask(ada), 502, "ASSISTANT_FAILED")["detail"]
-        assert "Unsupported" not in detail and len(model.asked) == 2
+        detail = check_problem(await ask(ada), 502, "ASSISTANT_FAILED")["detail"]
+        assert "Unsupported" not in detail and len(model.requests) == 2
 
     scenario_of(tmp_path, scenario, Rule(status=400, raw=NEWER))
 
@@ -171,8 +171,8 @@ def test_endpoint_rejecting_both_token_parameters_is_retried_only_once(tmp_path)
 @pytest.mark.parametrize("rule", [Rule(status=400, raw="x" * 2**20 + NEWER), Rule(status=500, raw=NEWER)])
 def test_endpoint_errors_about_other_parameters_are_not_retried(tmp_path, rule):
     async def scenario(h, model, ada):
-        refused(await ask(ada), 502, "ASSISTANT_FAILED")
-        assert len(model.asked) == 1
+        check_problem(await ask(ada), 502, "ASSISTANT_FAILED")
+        assert len(model.requests) == 1
 
     scenario_of(tmp_path, scenario, rule)
 
@@ -183,22 +183,22 @@ def test_endpoint_cookie_is_not_sent_back(tmp_path):
     async def scenario(h, model, ada):
         await read_answer(ada)
         await read_answer(await h.person())
-        assert len(model.asked) == 2 and not any("cookie" in asked.headers for asked in model.asked)
+        assert len(model.requests) == 2 and not any("cookie" in asked.headers for asked in model.requests)
 
     scenario_of(tmp_path, scenario, Rule(headers={"Set-Cookie": "who=ada; Path=/"}))
 
 
 def test_unreachable_endpoint_is_reported(tmp_path):
     async def scenario(h, model, ada):
-        refused(await ask(ada), 502, "ASSISTANT_UNREACHABLE")
+        check_problem(await ask(ada), 502, "ASSISTANT_UNREACHABLE")
 
     scenario_of(tmp_path, scenario, assistant_url="http://127.0.0.1:9")
 
 
 async def test_question_is_rejected_if_no_assistant_is_configured(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
-        refused(await ask(ada), 503, "NO_ASSISTANT")
+        check_problem(await ask(ada), 503, "NO_ASSISTANT")
         known = await ada.call("GET", "/v1/assistant")
         assert known.json() == {"available": False, "model": None}
 
@@ -206,7 +206,7 @@ async def test_question_is_rejected_if_no_assistant_is_configured(tmp_path):
 def test_assistant_route_returns_only_availability_and_model_name(tmp_path):
     async def scenario(h, model, ada):
         assert (await ada.call("GET", "/v1/assistant")).json() == {"available": True, "model": MODEL}
-        assert model.asked == [], "the model must not be asked for its availability"
+        assert model.requests == [], "the model must not be asked for its availability"
 
     scenario_of(tmp_path, scenario)
 
@@ -276,12 +276,12 @@ def test_context_event_precedes_a_slow_first_token(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, stream_answer(url, ada) as lines:
+        async with listen_on_port(h.app) as url, stream_answer(url, ada) as lines:
             text = ""
             async for line in lines:
                 text += line + "\n"
                 if line == ": hb":
-                    model.go_on()
+                    model.release_answer()
         assert text.index("event: context") < text.index(": hb") < text.index("event: delta")
         assert text_of(events_of(text)) == "At last."
 
@@ -292,8 +292,8 @@ def test_endpoint_failure_after_response_start_is_sent_as_event(tmp_path, monkey
     monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, stream_answer(url, ada) as lines:
-            model.go_on()
+        async with listen_on_port(h.app) as url, stream_answer(url, ada) as lines:
+            model.release_answer()
             name, failure = await last_event(lines)
         assert (name, failure["code"]) == ("failed", "ASSISTANT_KEY")
 
@@ -310,7 +310,7 @@ def test_authoritative_mode_without_results_skips_the_model(tmp_path):
         events = await read_answer(ada, "zebra")
         assert text_of(events) == f"{NOT_FOUND} Searched: annex.txt, lease.txt."
         assert (events[0][1]["citations"], events[-1]) == ([], ("done", {"finish": "stop"}))
-        assert model.asked == []
+        assert model.requests == []
         assert text_of(await read_answer(ada, "orchard")) == "You asked: orchard", (
             "the model must be asked if the search has results"
         )

@@ -7,18 +7,18 @@ import httpx
 import pytest
 
 from server.chat.assistant_server import (
-    answering,
     ask,
     last_event,
     read_answer,
     scenario_of,
+    start_assistant_server,
     stream_answer,
     text_of,
     wait_for_first_word,
 )
-from server.in_process_server import refused
-from server.listening_server import listening
-from server.scripted_llm import Rule, speaking
+from server.in_process_server import check_problem
+from server.listening_server import listen_on_port
+from server.scripted_llm import Rule, start_llm
 from vademecum.engines.llm.client import AnswerBounds, Endpoint
 from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
 from vademecum.services.chat.answer import Done
@@ -38,40 +38,40 @@ ENDLESS = Rule(say=["word "], pause_s=0.02, ends="never")
 @pytest.mark.parametrize("rule", [ENDLESS, Rule(say=["word "], ends="silent")], ids=["talking", "silent"])
 def test_client_disconnect_cancels_the_model_request(tmp_path, rule):
     async def scenario(h, model, ada):
-        async with listening(h.app) as url:
+        async with listen_on_port(h.app) as url:
             async with stream_answer(url, ada) as lines:
                 await wait_for_first_word(lines)
-                assert (model.left, h.services.answers.count()) == (0, 1)
-            await soon(lambda: model.left == 1 and h.services.answers.count() == 0)
+                assert (model.disconnects, h.services.answers.count()) == (0, 1)
+            await soon(lambda: model.disconnects == 1 and h.services.answers.count() == 0)
 
     scenario_of(tmp_path, scenario, rule)
 
 
 def test_client_disconnect_before_first_token_cancels_the_model_request(tmp_path):
     async def scenario(h, model, ada):
-        async with listening(h.app) as url:
+        async with listen_on_port(h.app) as url:
             headers = {"Authorization": ada.client.headers["Authorization"]}
             async with httpx.AsyncClient(base_url=url, headers=headers) as client:
                 body = {"query": "go on", "sessionId": "s1"}
                 asked = asyncio.create_task(client.post("/v1/answer", json=body, timeout=60))
-                await soon(lambda: model.asked)
+                await soon(lambda: model.requests)
                 asked.cancel()
                 with suppress(asyncio.CancelledError):
                     await asked
-            await soon(lambda: model.left == 1 and h.services.answers.count() == 0)
+            await soon(lambda: model.disconnects == 1 and h.services.answers.count() == 0)
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
 
 def test_server_stop_ends_running_answers_with_an_error_event(tmp_path):
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, stream_answer(url, ada) as lines:
+        async with listen_on_port(h.app) as url, stream_answer(url, ada) as lines:
             await wait_for_first_word(lines)
             h.services.answers.stop()
             name, failure = await last_event(lines)
             assert (name, failure["code"]) == ("failed", "STOPPING") and "kept" not in failure["message"]
-            await soon(lambda: model.left == 1)
-            refused(await ask(ada), 503, "STOPPING")
+            await soon(lambda: model.disconnects == 1)
+            check_problem(await ask(ada), 503, "STOPPING")
 
     scenario_of(tmp_path, scenario, ENDLESS, assistant_timeout_s=30)
 
@@ -79,7 +79,7 @@ def test_server_stop_ends_running_answers_with_an_error_event(tmp_path):
 def test_stalled_client_releases_its_answer_slot_after_timeout(tmp_path):
     async def scenario(h, model, ada):
         answering = h.services.answers.begin(*asking(h, ada))
-        await soon(lambda: h.services.answers.count() == 0 and model.left == 1)
+        await soon(lambda: h.services.answers.count() == 0 and model.disconnects == 1)
         with pytest.raises(AnswerTooSlow):
             while True:  # the events before the failure are returned first
                 assert not isinstance(await answering.next(), Done)
@@ -94,20 +94,20 @@ def test_answer_without_first_token_reports_server_stop(tmp_path):
         async with asyncio.timeout(60):
             with pytest.raises(Stopping):
                 await answering.next()
-        assert model.asked == []
+        assert model.requests == []
 
     scenario_of(tmp_path, scenario)
 
 
 def test_token_revocation_ends_running_answers_of_the_token(tmp_path):
     async def scenario(h, model, ada):
-        async with listening(h.app) as url, stream_answer(url, ada) as lines:
+        async with listen_on_port(h.app) as url, stream_answer(url, ada) as lines:
             await wait_for_first_word(lines)
             (token,) = (await ada.call("GET", "/v1/tokens")).json()
             await ada.call("DELETE", f"/v1/tokens/{token['id']}")
             name, failure = await last_event(lines)
             assert (name, failure["code"]) == ("failed", "SIGNED_OUT")
-            await soon(lambda: model.left == 1)
+            await soon(lambda: model.disconnects == 1)
 
     scenario_of(tmp_path, scenario, ENDLESS, assistant_timeout_s=30)
 
@@ -115,7 +115,7 @@ def test_token_revocation_ends_running_answers_of_the_token(tmp_path):
 def test_concurrent_answers_are_limited_per_account(tmp_path):
     async def scenario(h, model, ada):
         bob = await h.person()
-        async with listening(h.app) as url:
+        async with listen_on_port(h.app) as url:
             async with (
                 stream_answer(url, ada) as one,
                 stream_answer(url, ada) as two,
@@ -124,7 +124,7 @@ def test_concurrent_answers_are_limited_per_account(tmp_path):
                 for lines in (one, two, three):
                     await wait_for_first_word(lines)
                 answer = await ask(ada)
-                refused(answer, 429, "RATE_LIMITED")
+                check_problem(answer, 429, "RATE_LIMITED")
                 assert int(answer.headers["retry-after"]) > 0
                 assert text_of(await read_answer(bob, "short")) == "Yes."
             await soon(lambda: h.services.answers.count() == 0)
@@ -147,7 +147,7 @@ def test_answers_are_limited_separately_from_other_requests(tmp_path):
 
 
 async def test_proxy_of_environment_is_used_for_endpoint_only_if_enabled(tmp_path, monkeypatch):
-    async with speaking(Rule(say=["by proxy"])) as proxy:
+    async with start_llm(Rule(say=["by proxy"])) as proxy:
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, proxy.url)
         for name in ("NO_PROXY", "no_proxy"):
@@ -155,17 +155,19 @@ async def test_proxy_of_environment_is_used_for_endpoint_only_if_enabled(tmp_pat
         said = []
         for wanted in (False, True):
             folder = tmp_path / str(wanted)
-            async with answering(folder, Rule(say=["directly"]), assistant_environment=wanted) as (h, _):
+            async with start_assistant_server(
+                folder, Rule(say=["directly"]), assistant_environment=wanted
+            ) as (h, _):
                 said.append(text_of(await read_answer(await h.person())))
         assert said == ["directly", "by proxy"]
 
 
 def test_invalid_question_is_rejected_before_calling_the_model(tmp_path):
     async def scenario(h, model, ada):
-        refused(await ask(ada, "x" * 10_001), 400, "BAD_REQUEST")
-        refused(await ask(ada, "  "), 400, "BAD_REQUEST")
-        refused(await ask(ada, systemPrompt="word " * 30_000), 413, "TOO_LARGE")
-        assert model.asked == []
+        check_problem(await ask(ada, "x" * 10_001), 400, "BAD_REQUEST")
+        check_problem(await ask(ada, "  "), 400, "BAD_REQUEST")
+        check_problem(await ask(ada, systemPrompt="word " * 30_000), 413, "TOO_LARGE")
+        assert model.requests == []
 
     scenario_of(tmp_path, scenario)
 

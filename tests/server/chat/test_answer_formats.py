@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from server.chat.assistant_server import CANARY, ask, read_answer, scenario_of, text_of
-from server.in_process_server import refused
+from server.in_process_server import check_problem
 from server.scripted_llm import Rule
 
 FORMS = Path(__file__).parent / "llm"
@@ -74,7 +74,7 @@ def test_failed_answer_reports_the_reason_given_by_endpoint(tmp_path, rule, word
 
 def test_content_filter_rejection_is_reported(tmp_path):
     async def scenario(h, model, ada):
-        detail = refused(await ask(ada, CANARY), 502, "ASSISTANT_FAILED")["detail"]
+        detail = check_problem(await ask(ada, CANARY), 502, "ASSISTANT_FAILED")["detail"]
         assert "content filter" in detail and CANARY not in detail
 
     scenario_of(
@@ -86,7 +86,7 @@ def test_content_filter_rejection_is_reported(tmp_path):
 def test_rejected_system_role_moves_into_user_message(tmp_path, status):
     async def scenario(h, model, ada):
         assert "What is the rent?" in text_of(await read_answer(ada))
-        first, second = (asked.body["messages"] for asked in model.asked)
+        first, second = (asked.body["messages"] for asked in model.requests)
         assert [message["role"] for message in second] == ["user"]
         assert second[0]["content"] == "\n\n".join(message["content"] for message in first)
 
@@ -96,7 +96,7 @@ def test_rejected_system_role_moves_into_user_message(tmp_path, status):
 
 def test_endpoint_that_keeps_rejecting_roles_is_retried_once(tmp_path):
     async def scenario(h, model, ada):
-        refused(await ask(ada), 502, "ASSISTANT_FAILED")
-        assert len(model.asked) == 2
+        check_problem(await ask(ada), 502, "ASSISTANT_FAILED")
+        assert len(model.requests) == 2
 
     scenario_of(tmp_path, scenario, Rule(status=400, raw="System role not supported"))

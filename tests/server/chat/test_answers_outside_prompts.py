@@ -11,7 +11,7 @@ import pytest
 from property.rows import episode, project, session
 from server.chat.assistant_server import read_answer
 from server.chat.prompt_canaries import read_context
-from server.in_process_server import Person, house
+from server.in_process_server import Person, serve
 from server.memory.extracting_server import reply, scenario_of, wait_until_finished
 from server.scripted_llm import Rule
 from vademecum.model.chat.answers import NOT_FOUND
@@ -51,10 +51,10 @@ async def called(ada: Person, tool: str, **arguments: Any) -> str:
 
 @pytest.mark.parametrize("model", [False, True])
 async def test_model_free_answers_are_searchable_but_never_in_prompts(tmp_path: Path, model: bool) -> None:
-    async with house(tmp_path, model=model) as h:
+    async with serve(tmp_path, model=model) as h:
         ada = await h.person()
         await create_answers(ada)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         context = await read_context(ada, "s1", QUESTION)
         assert "quokka" not in context["prompt"] and ORDINARY in context["prompt"]
         assert f"User: {QUESTION} (quoted1)\n" in context["prompt"], (
@@ -76,8 +76,8 @@ def test_model_free_answers_are_neither_extracted_nor_summarized(tmp_path: Path)
         for path in ("/v1/projects/p1/summarize", "/v1/sessions/s2/summarize"):
             assert (await ada.call("POST", path)).status_code == 200
         await read_answer(ada, QUESTION)
-        assert "quokka" not in str([asked.body for asked in model.asked])
-        assert str([asked.body for asked in model.asked]).count("in the garden") == 4
+        assert "quokka" not in str([asked.body for asked in model.requests])
+        assert str([asked.body for asked in model.requests]).count("in the garden") == 4
 
     scenario_of(tmp_path, scenario, Rule(when="The user said", say=reply(memories=[])), Rule(say=["Well."]))
 
@@ -85,18 +85,18 @@ def test_model_free_answers_are_neither_extracted_nor_summarized(tmp_path: Path)
 def test_quotation_replaced_by_model_answer_is_extracted(tmp_path: Path) -> None:
     async def scenario(h: Any, model: Any, ada: Person) -> None:
         await create_answers(ada, ordinary=False)
-        assert (await wait_until_finished(ada))["jobs"] == [] and model.asked == []
+        assert (await wait_until_finished(ada))["jobs"] == [] and model.requests == []
         before = (await ada.live("episodes"))["quoted2"]
         after = {**before, "model": "scripted", "aiResponse": ORDINARY}
         assert await ada.push("episodes", after, assumed=before) == []
         assert [job["subject"] for job in (await wait_until_finished(ada))["jobs"]] == ["episodes/quoted2"]
-        assert ORDINARY in model.asked[0].question
+        assert ORDINARY in model.requests[0].question
 
     scenario_of(tmp_path, scenario, Rule(say=reply(memories=[])))
 
 
 async def test_quotation_answers_do_not_displace_model_answers_in_prompts(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await create_answers(ada, ordinary=False)
         long = "It was said at length that the birds of the house are quiet in winter. " * 3

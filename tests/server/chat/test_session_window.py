@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from property.rows import day, episode, fact, memory, session
-from server.in_process_server import House, Person, house
+from server.in_process_server import Person, ServerHarness, serve
 
 LEASE = "The pet deposit is R2,500, due with the rent of the flat."
 FACT = {"key": "pet deposit", "value": "R2,500"}
@@ -20,9 +20,9 @@ CONVERSATION = "[CONVERSATION CONTEXT]"
 
 
 @asynccontextmanager
-async def restarted(data: Path, person: Person, **settings: Any) -> AsyncIterator[House]:
+async def restarted(data: Path, person: Person, **settings: Any) -> AsyncIterator[ServerHarness]:
     """Start another server on the same folder and connect `person` to it with the same token."""
-    async with house(data, **settings) as h:
+    async with serve(data, **settings) as h:
         client = (await h.person()).client
         client.headers.update(person.client.headers)
         person.client = client
@@ -51,7 +51,7 @@ async def create_session(person: Person) -> None:
 async def test_server_restart_preserves_session_documents_and_window(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await create_session(ada)
         before = await told(ada)
@@ -67,10 +67,10 @@ async def test_server_restart_preserves_session_documents_and_window(
 
 
 async def test_server_restart_keeps_vectors_without_embedding_again(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada = await h.person()
         await create_session(ada)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         blocks = await ada.pull("vectorEmbeddings")
         assert all(block["embedding"] for block in blocks) and blocks
     async with restarted(tmp_path, ada, model=True) as h:
@@ -84,12 +84,12 @@ async def test_server_restart_keeps_vectors_without_embedding_again(tmp_path: Pa
             return await passages(texts)
 
         embedder.embed_passages = counted  # type: ignore[method-assign]
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         found = await ada.search("What does an animal cost?", mode="meaning")
         assert found["results"][0]["filename"] == "lease.txt"
         assert await ada.pull("vectorEmbeddings") == blocks and embedded == []
         await ada.upload("more.txt", "Something new.", "s1")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert {text for texts in embedded for text in texts} == {"Something new."}, (
             "only the new document must be embedded"
         )
@@ -100,7 +100,7 @@ async def test_new_session_gets_facts_chosen_documents_and_recalled_memory(
     tmp_path: Path,
 ) -> None:
     """The earlier chat appears only as recalled memory, never as part of the new conversation."""
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await create_session(ada)
     async with restarted(tmp_path, ada):
@@ -121,7 +121,7 @@ async def test_new_session_gets_facts_chosen_documents_and_recalled_memory(
 async def test_new_session_borrows_no_documents(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         for number in range(6):
             assert (
@@ -133,7 +133,7 @@ async def test_new_session_borrows_no_documents(
 
 
 async def test_sessions_that_share_a_document_have_separate_prompt_windows(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1"), session("s2")) == []
         for number in (1, 2):
@@ -151,7 +151,7 @@ async def test_sessions_that_share_a_document_have_separate_prompt_windows(tmp_p
 async def test_prompt_names_the_sessions_of_turns_and_sources_of_passages(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await create_session(ada)
         assert await ada.push("sessions", session("s2")) == []
@@ -166,7 +166,7 @@ async def test_prompt_names_the_sessions_of_turns_and_sources_of_passages(
 async def test_returned_document_is_absent_from_its_origin_prompt(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         uploaded = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]
         path = f"/v1/documents/{uploaded['id']}/sessions"
@@ -181,7 +181,7 @@ async def test_returned_document_is_absent_from_its_origin_prompt(
 @pytest.mark.parametrize("path", ["/v1/documents/{}/sessions/s1", "/v1/documents/{}"])
 async def test_document_removed_during_question_is_not_in_the_prompt(tmp_path: Path, path: str) -> None:
     """The document is returned or deleted after the search in the index and before the server reads its row."""
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         gone = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
         await ada.upload("stays.txt", f"{LEASE} And more.", "s1")
@@ -192,7 +192,7 @@ async def test_document_removed_during_question_is_not_in_the_prompt(tmp_path: P
         assert gone not in made["scope"]["search"]["documentIds"]
 
 
-def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:
+def _after_seeking(h: ServerHarness, act: Callable[[], Awaitable[Any]]) -> None:
     seeker = h.services.document_search._hybrid_search
     seek = seeker.search_hybrid
 

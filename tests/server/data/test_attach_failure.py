@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from property.rows import fact
-from server.in_process_server import Person, house, refused, run
+from server.in_process_server import Person, check_problem, run, serve
 from unprivileged_user import without_root_access
 from vademecum.engines.duckdb import damage
 from vademecum.model.records.paths import user_folder
@@ -48,7 +48,7 @@ def test_damaged_file_that_cannot_be_attached_fences_its_account(
     tmp_path: Path, damaged: Callable[[bytes], bytes]
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada, bob = await h.person(), await h.person()
             for person in (ada, bob):
                 await person.add("facts", fact("f1"))
@@ -58,7 +58,7 @@ def test_damaged_file_that_cannot_be_attached_fences_its_account(
                 path.write_bytes(damaged(path.read_bytes()))
             account = h.services.accounts.accounts[ada.id]
             for _ in range(2):
-                detail = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
+                detail = check_problem(await ada.call("GET", PULL), 503, "FENCED")["detail"]
             assert str(path) in detail and f"vademecum restore BACKUP --user {account.email}" in detail
             assert (await h.services.account_service.profile(account)).problem == detail, (
                 "the profile, which doctor reads, must have the same explanation"
@@ -128,13 +128,13 @@ def test_account_with_intact_file_is_not_fenced_after_attach_error(
     tmp_path: Path, trouble: Callable[[Path], contextmanager[None]], status: int, code: str, said: str
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
             async with h.services.users.detached(ada.id):
                 pass
             with trouble(records(tmp_path, ada)):
-                assert said in refused(await ada.call("GET", PULL), status, code)["detail"]
+                assert said in check_problem(await ada.call("GET", PULL), status, code)["detail"]
             assert h.services.users.fences.fenced() == {}
             assert set(await ada.live("facts")) == {"f1"}
 

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from property.rows import fact
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.errors import BadRequest
 from vademecum.model.records.paths import user_folder
 from vademecum.services.data.backup import MANIFEST, BackupManifest
@@ -36,7 +36,7 @@ def change_segment(h, person):
 @pytest.mark.parametrize("damage", [damage_fence, damage_records, change_segment])
 def test_backup_skips_damaged_accounts_and_names_them(tmp_path, damage):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
             async with h.services.users.detached(ada.id):
                 damage(h, ada)
@@ -54,7 +54,7 @@ def test_backup_skips_damaged_accounts_and_names_them(tmp_path, damage):
 
 def test_restore_of_one_account_leaves_other_accounts_unchanged(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             (ada, bob), emails = await two_people(h)
             await h.services.backup.create(tmp_path / "saved")
             (user_folder(tmp_path / "saved", bob.id) / "records.duckdb").write_bytes(b"damaged")
@@ -72,7 +72,7 @@ def test_restore_of_one_account_leaves_other_accounts_unchanged(tmp_path):
 
 def test_backup_repairs_torn_write_ahead_log(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             (ada, _), _ = await two_people(h)
             async with h.services.users.open(ada.id) as store:
                 await store.checkpoint()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from wait_until import soon
 
 
@@ -27,7 +27,7 @@ def test_accounts_change_during_backup_to_slow_disk(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "fsync", slow)
 
     async def scenario() -> None:
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             await h.services.account_service.create("ada@example.org", "FREE")
             making = asyncio.create_task(h.services.backup.create(tmp_path / "saved"))
             try:
@@ -39,7 +39,7 @@ def test_accounts_change_during_backup_to_slow_disk(tmp_path: Path, monkeypatch:
             finally:
                 may_go_on.set()
             await making
-        async with house(tmp_path / "other") as h:
+        async with serve(tmp_path / "other") as h:
             await h.services.restore.restore_all(tmp_path / "saved")
             assert h.services.accounts.by_email("ada@example.org")
 

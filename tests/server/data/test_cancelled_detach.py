@@ -9,7 +9,7 @@ import pytest
 from property.rows import fact
 from property.sync_wire import send
 from server.data.test_segments import delay_statements, queue_tasks
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 
 
 async def run_event_loop():
@@ -32,7 +32,7 @@ async def cut_off(task):
 
 def test_job_cancelled_during_detach_releases_the_file(tmp_path):
     async def scenario():
-        async with house(tmp_path, attached_max=1) as h, AsyncExitStack() as holds:
+        async with serve(tmp_path, attached_max=1) as h, AsyncExitStack() as holds:
             ada, bob = await create_accounts(h)
             await holds.enter_async_context(h.services.users.open(ada.id))
             with delay_statements(h):
@@ -47,7 +47,7 @@ def test_job_cancelled_during_detach_releases_the_file(tmp_path):
 
 def test_rewrite_cancelled_during_detach_releases_the_file(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             _, bob = await create_accounts(h)
             with delay_statements(h):
                 [rewriting] = await queue_tasks(h, h.services.users.rewrite(bob.id))
@@ -59,7 +59,7 @@ def test_rewrite_cancelled_during_detach_releases_the_file(tmp_path):
 
 def test_cancelled_rewrite_blocks_access_until_it_finishes(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             _, bob = await create_accounts(h)
             begun, gate = threading.Event(), threading.Event()
             copy = h.services.instance.copy_database

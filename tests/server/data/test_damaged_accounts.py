@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from property.rows import fact
-from server.in_process_server import House, Person, house, refused, run
+from server.in_process_server import Person, ServerHarness, check_problem, run, serve
 from vademecum.model.records.paths import user_folder
 from wait_until import soon
 
@@ -31,7 +31,7 @@ HEADER = 3 * 4096
 BLOCK = 16_384
 
 
-def move_in(h: House, *people: Person) -> None:
+def move_in(h: ServerHarness, *people: Person) -> None:
     for one in people:
         one.client._transport.app = h.app  # type: ignore[attr-defined]
 
@@ -52,7 +52,7 @@ def test_damaged_accounts_do_not_block_an_intact_account(tmp_path: Path) -> None
     rng = random.Random(8)
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             people = [await h.person() for _ in range(9)]
             for one in people:
                 await one.add("facts", *(fact(f"f{n}", value=f"{n} " * 300) for n in range(20)))
@@ -63,13 +63,13 @@ def test_damaged_accounts_do_not_block_an_intact_account(tmp_path: Path) -> None
                 os.truncate(path, path.stat().st_size // 2)
             else:
                 flip(path, rng)
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             move_in(h, *people)
 
             async def use(one: Person, number: int) -> None:
                 for turn in range(len(REQUESTS)):  # each account meets its damage with another request
                     method, path, more = REQUESTS[(number + turn) % len(REQUESTS)]
-                    detail = refused(await one.call(method, path, **more), 503, "FENCED")["detail"]
+                    detail = check_problem(await one.call(method, path, **more), 503, "FENCED")["detail"]
                     assert str(file_of(tmp_path, one)) in detail
 
             async def work() -> None:
@@ -87,7 +87,7 @@ def test_damaged_accounts_do_not_block_an_intact_account(tmp_path: Path) -> None
 
 def test_replacing_an_accounts_file_fences_it_until_recovery(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
             async with h.services.users.open(ada.id) as store:
@@ -105,7 +105,7 @@ def test_replacing_an_accounts_file_fences_it_until_recovery(tmp_path: Path) -> 
             await soon(recovered)
             await ada.add("facts", fact("f2"))
             assert set(await ada.live("facts")) == {"f1", "f2"}
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             move_in(h, ada)
             assert set(await ada.live("facts")) == {"f1", "f2"}
 
@@ -120,7 +120,7 @@ def test_flipped_bit_in_one_accounts_file_does_not_affect_other_accounts(
     rng = random.Random(seed)
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             for one in (ada, bob):
                 for n in range(40):
@@ -129,13 +129,13 @@ def test_flipped_bit_in_one_accounts_file_does_not_affect_other_accounts(
         content = bytearray(path.read_bytes())
         content[rng.randrange(HEADER, len(content))] ^= 1 << rng.randrange(8)
         path.write_bytes(content)
-        async with house(tmp_path, statement_read_s=1) as h:
+        async with serve(tmp_path, statement_read_s=1) as h:
             move_in(h, ada, bob)
             async with asyncio.timeout(60):
                 for n in range(4):
                     answer = await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=100")
                     if answer.status_code != 200:
-                        refused(answer, 503, "FENCED")
+                        check_problem(answer, 503, "FENCED")
                     await bob.add("facts", fact(f"new{n}"))
                 assert len(await bob.live("facts")) == 44
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from property.rows import fact
-from server.in_process_server import house, refused, run
+from server.in_process_server import check_problem, run, serve
 from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.errors import Broken
 from vademecum.model.records.paths import user_folder
@@ -33,7 +33,7 @@ def _garbage(path: Path) -> None:
 
 
 async def _start(data: Path) -> None:
-    async with house(data):
+    async with serve(data):
         pass
 
 
@@ -55,12 +55,12 @@ def test_failed_server_start_names_damaged_file_and_remedy(
 
 def test_server_starts_despite_leftover_that_cannot_be_removed(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             for one in (ada, bob):
                 assert await one.push("facts", fact("f1")) == []
         (user_folder(tmp_path, ada.id) / "records.duckdb.new").mkdir()
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             bob.client._transport.app = h.app  # type: ignore[attr-defined]
             assert set(await bob.live("facts")) == {"f1"}
 
@@ -73,7 +73,7 @@ def test_server_start_removes_stray_job_markers(tmp_path: Path) -> None:
         odd, link = tmp_path / "jobs" / "erase" / "odd name é.tmp", tmp_path / "jobs" / "erase" / "link"
         odd.touch()
         link.symlink_to(tmp_path / "nowhere")
-        async with house(tmp_path):
+        async with serve(tmp_path):
             async with asyncio.timeout(60):
                 while odd.exists() or link.is_symlink():
                     await asyncio.sleep(0.02)
@@ -88,7 +88,7 @@ def test_damaged_template_is_not_used_for_new_accounts(tmp_path: Path, content: 
         (template,) = tmp_path.glob(".template-*")
         template.write_bytes(content)
         (tmp_path / ".template-0.duckdb").mkdir()
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             assert await ada.push("facts", fact("f1")) == []
 
@@ -99,7 +99,7 @@ def test_missing_records_file_is_not_replaced_by_an_empty_file(tmp_path: Path) -
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
-        async with house(data) as h:
+        async with serve(data) as h:
             ada, bob = await h.person(), await h.person()
             await ada.push("facts", fact("f1"), fact("f2"))
             await bob.push("facts", fact("f1"))
@@ -107,10 +107,12 @@ def test_missing_records_file_is_not_replaced_by_an_empty_file(tmp_path: Path) -
             await ada.push("facts", {**fact("f1"), "_deleted": True}, assumed=fact("f1"))
         for one in (ada, bob):
             (user_folder(data, one.id) / "records.duckdb").unlink()
-        async with house(data) as h:
+        async with serve(data) as h:
             for one in (ada, bob):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
-                said = refused(await one.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")
+                said = check_problem(
+                    await one.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN"
+                )
                 detail = said["detail"]
                 assert (await one.call("GET", "/v1/me")).json()["problem"] == detail, (
                     "the profile, which doctor reads, must have the same explanation"
@@ -136,7 +138,7 @@ def test_inaccessible_account_folder_is_reported_and_other_accounts_work(tmp_pat
     exists = Path.exists
 
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             shut = user_folder(tmp_path, ada.id)
 
@@ -161,11 +163,11 @@ def test_missing_records_of_account_with_ledger_are_an_error(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             bob, carl = await h.person(), await h.person()
             assert await bob.push("facts", fact("f1")) == []
         shutil.rmtree(tmp_path / "users")  # as if the disk were not mounted
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             for one in (bob, carl):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
             assert "problem" in (await bob.call("GET", "/v1/me")).json()
@@ -180,12 +182,12 @@ def test_missing_records_of_account_with_ledger_are_an_error(
 
 def test_server_start_does_not_recreate_missing_accounts_file(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             assert await ada.push("facts", fact("f1")) == []
         (tmp_path / "accounts.duckdb").unlink()
         with pytest.raises(Broken, match=r"accounts\.duckdb is missing"):
-            async with house(tmp_path):
+            async with serve(tmp_path):
                 pass
         assert not (tmp_path / "accounts.duckdb").exists()
 
@@ -194,17 +196,17 @@ def test_server_start_does_not_recreate_missing_accounts_file(tmp_path: Path) ->
 
 def test_unreadable_ledger_blocks_only_its_own_account(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             for one in (ada, bob):
                 await one.push("facts", fact("f1"))
         _folder(user_ledger(tmp_path, ada.id).path)
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             for one in (ada, bob):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
-            detail = refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")[
-                "detail"
-            ]
+            detail = check_problem(
+                await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN"
+            )["detail"]
             assert (
                 str(user_ledger(tmp_path, ada.id).path) in detail
                 and "other accounts are not affected" in detail
@@ -218,7 +220,7 @@ def test_restore_ignores_invalid_ledger_lines(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
-        async with house(data) as h:
+        async with serve(data) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1"), fact("f2"))
             await h.services.backup.create(saved)

@@ -5,7 +5,7 @@ import base64
 import numpy as np
 
 from property.rows import session
-from server.in_process_server import house, run, with_token
+from server.in_process_server import run, serve, with_token
 from vademecum.services.data.erase import scan
 
 SECRET = "The xylophone of Bartholomew is hidden beneath the third oak."
@@ -24,7 +24,7 @@ def needles(blocks):
 
 def test_document_deletion_erases_its_bytes_from_disk(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=1.5) as h:
+        async with serve(tmp_path, model=True, erase_delay_s=1.5) as h:
             ada = await h.person()
             document = (await ada.upload("xylophone-notes.txt", SECRET)).json()["document"]
             await ada.upload("roses.txt", OTHER)
@@ -35,7 +35,7 @@ def test_document_deletion_erases_its_bytes_from_disk(tmp_path):
             assert scan(tmp_path, wanted) >= 4, "control: the scan must find stored data"
             before = await ada.pull("documents")
             assert (await ada.call("DELETE", f"/v1/documents/{document['id']}")).status_code == 200
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert scan(tmp_path, wanted) == 0
             assert (await ada.search("roses in the garden"))["results"], (
                 "documents that were not deleted must be found"
@@ -50,7 +50,7 @@ def test_document_deletion_erases_its_bytes_from_disk(tmp_path):
 
 def test_forget_everything_returns_an_accurate_receipt(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=60) as h:
+        async with serve(tmp_path, model=True, erase_delay_s=60) as h:
             ada, bob = await h.person(), await h.person()
             await ada.push("sessions", session("s1"))
             await ada.upload("xylophone-notes.txt", SECRET)
@@ -80,13 +80,13 @@ def test_forget_everything_returns_an_accurate_receipt(tmp_path):
 
 def test_server_restart_resumes_interrupted_erasure(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
             document = (await ada.upload("xylophone-notes.txt", SECRET)).json()["document"]
             await ada.call("DELETE", f"/v1/documents/{document['id']}")
         wanted = [SECRET[10:50].encode()]
         assert scan(tmp_path, wanted) == 1
-        async with house(tmp_path, erase_delay_s=0) as h:
+        async with serve(tmp_path, erase_delay_s=0) as h:
             await h.services.background_jobs.jobs["erase"].drain(ada.id)
             assert scan(tmp_path, wanted) == 0
 
@@ -97,14 +97,14 @@ def test_swap_file_left_by_older_version_is_erased(tmp_path):
     """Version 0.1.0 wrote texts of the index to a swap file."""
 
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=0) as h:
+        async with serve(tmp_path, model=True, erase_delay_s=0) as h:
             ada = await h.person()
             await ada.upload("roses.txt", OTHER)
             await h.services.background_jobs.jobs["embed"].drain(ada.id)
             await ada.search("roses")
         (folder,) = tmp_path.rglob("vectors")
         (folder / "swap").write_text(SECRET)
-        async with house(tmp_path, model=True, erase_delay_s=0) as h:
+        async with serve(tmp_path, model=True, erase_delay_s=0) as h:
             ada.client = with_token(h, ada.client.headers["Authorization"].removeprefix("Bearer "))
             assert (await ada.search("roses in the garden"))["results"]
             assert not (folder / "swap").exists()

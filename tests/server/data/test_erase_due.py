@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from property.rows import dead, fact
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.errors import Broken
 from vademecum.services.data.erase import erase_due
 from wait_until import soon
@@ -15,7 +15,7 @@ from wait_until import soon
 
 def test_failed_erasure_of_one_account_does_not_stop_other_erasures(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=600) as h:
             people = [await h.person() for _ in range(3)]
             for one in people:
                 await one.add("facts", fact("f1"))

@@ -5,7 +5,7 @@ import json
 
 from property.rows import fact, session
 from server.data.test_erase import OTHER, SECRET, needles
-from server.in_process_server import T, house, run
+from server.in_process_server import T, run, serve
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.data.erase import scan
 from vademecum.services.sync.push import push
@@ -45,7 +45,7 @@ def record_erasures(h):
 
 def test_edits_schedule_erasure_of_old_text_from_disk(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=600, edited_text_erase_delay_s=600) as h:
+        async with serve(tmp_path, model=True, erase_delay_s=600, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
             document = (await ada.upload(FILENAME, SECRET)).json()["document"]
             await ada.push("sessions", session("s1"))
@@ -82,7 +82,7 @@ def test_additions_without_overwritten_text_schedule_no_erasure(tmp_path):
     """This includes additions by the server, such as vectors, a status, or the admission of a waiting row."""
 
     async def scenario():
-        async with house(tmp_path, model=True) as h:
+        async with serve(tmp_path, model=True) as h:
             ada = await h.person()
             await ada.upload("notes.txt", SECRET)
             await ada.push("episodes", episode("e1"))
@@ -105,7 +105,7 @@ def test_additions_without_overwritten_text_schedule_no_erasure(tmp_path):
 
 def test_edit_of_waiting_row_erases_old_text(tmp_path):
     async def scenario():
-        async with house(tmp_path, edited_text_erase_delay_s=0.5) as h:
+        async with serve(tmp_path, edited_text_erase_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             changed = episode("e1", aiResponse=NEW)
@@ -118,7 +118,7 @@ def test_edit_of_waiting_row_erases_old_text(tmp_path):
 
 def test_edit_in_the_same_commit_as_the_row_erases_old_text(tmp_path):
     async def scenario():
-        async with house(tmp_path, edited_text_erase_delay_s=0.5) as h:
+        async with serve(tmp_path, edited_text_erase_delay_s=0.5) as h:
             ada = await h.person()
             await ada.push("episodes", episode("e1"))
             async with h.services.users.detached(ada.id):
@@ -142,7 +142,7 @@ def test_edit_in_the_same_commit_as_the_row_erases_old_text(tmp_path):
 
 def test_continuous_edits_cause_one_erasure_per_delay(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.05, edited_text_erase_delay_s=1) as h:
+        async with serve(tmp_path, erase_delay_s=0.05, edited_text_erase_delay_s=1) as h:
             ada = await h.person()
             served = record_erasures(h)
             await ada.push("facts", fact("f1", sourceDocumentId="d1"))
@@ -161,7 +161,7 @@ def test_continuous_edits_cause_one_erasure_per_delay(tmp_path):
 
 def test_erasure_of_deleted_rows_also_erases_edited_text(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
             served = record_erasures(h)
             await ada.push(
@@ -180,7 +180,7 @@ def test_erasure_of_deleted_rows_also_erases_edited_text(tmp_path):
 
 def test_later_edit_does_not_postpone_a_scheduled_erasure(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=0.5, edited_text_erase_delay_s=600) as h:
             ada = await h.person()
             await ada.push(
                 "facts",
@@ -197,18 +197,18 @@ def test_later_edit_does_not_postpone_a_scheduled_erasure(tmp_path):
 
 def test_server_restart_preserves_scheduled_erasure_and_its_deadline(tmp_path):
     async def scenario():
-        async with house(tmp_path, edited_text_erase_delay_s=4) as h:
+        async with serve(tmp_path, edited_text_erase_delay_s=4) as h:
             ada = await h.person()
             await ada.push("facts", fact("f1", sourceDocumentId="d1", value=VALUE))
             began = asyncio.get_running_loop().time()
             await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
         for _ in range(2):
-            async with house(tmp_path, edited_text_erase_delay_s=600) as h:
+            async with serve(tmp_path, edited_text_erase_delay_s=600) as h:
                 assert h.services.background_jobs.jobs["erase"].is_pending(ada.id)
                 assert scan(tmp_path, [VALUE.encode()]) == 1, (
                     "a server start must not erase before the deadline"
                 )
-        async with house(tmp_path, edited_text_erase_delay_s=600) as h:
+        async with serve(tmp_path, edited_text_erase_delay_s=600) as h:
             await wait_for_erasure(h, ada)
             assert asyncio.get_running_loop().time() - began >= 3.9
             assert scan(tmp_path, [VALUE.encode()]) == 0

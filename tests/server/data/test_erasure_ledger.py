@@ -15,7 +15,7 @@ from property.rows import (
     summary,
 )
 from property.sync_wire import forget, send, stored
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.engines.duckdb.erasure_ledger import newest
 from vademecum.engines.duckdb.paths import user_ledger
 
@@ -37,14 +37,14 @@ def fail_appends(path):
 
 async def restart(data, person, work):
     """Start another server on the same data and run `scenario` on it."""
-    async with house(data) as h:
+    async with serve(data) as h:
         person.client._transport.app = h.app
         await work(h)
 
 
 def test_delete_missing_from_ledger_is_added_when_account_opens(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "facts", (fact("secret"), None), (fact("other"), None))
             await h.services.backup.create(tmp_path / "backup")
@@ -70,7 +70,7 @@ def test_deleted_reference_does_not_prevent_erasure_on_restore(tmp_path):
     """Deleting a document changes the fact that references it. The test deletes this fact later."""
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             lease = document(ada.id, "lease")
             rent, key = (fact(name, sourceDocumentId="lease") for name in ("rent", "key"))
@@ -92,7 +92,7 @@ def test_restore_yields_the_same_rows_after_ledger_compaction(tmp_path):
     """The test deletes and revives rows many times, and makes a backup after each step."""
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             rows = [fact(name, value=f"{name} 0") for name in ("dies", "lives")]
             await send(ada, "facts", *((row, None) for row in rows))
@@ -124,7 +124,7 @@ def test_restore_first_flushes_pending_ledger_entries(tmp_path):
     """The account's file stays open, so the missing ledger entries are not added by opening it."""
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "facts", (fact("secret"), None))
             await h.services.backup.create(tmp_path / "backup")
@@ -146,7 +146,7 @@ def test_restore_keeps_rows_moved_before_project_deletion(tmp_path, known):
     """
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "projects", *((project(name), None) for name in ("clinic", "trip")))
             if known:
@@ -193,7 +193,7 @@ def test_restore_keeps_rows_moved_before_project_deletion(tmp_path, known):
 
 def test_restore_keeps_sessions_of_a_deleted_project(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "projects", (project("trip"), None))
             await send(ada, "sessions", (session("s", projectId="trip"), None))
@@ -211,7 +211,7 @@ def test_restore_does_not_delete_revived_rows(tmp_path):
     """The restore must not bring back the row's content from before its deletion either."""
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "facts", (fact("name", value="old words"), None), (fact("gone"), None))
             await h.services.backup.create(tmp_path / "alive")

@@ -24,7 +24,7 @@ from property.rows import (
 from server.agents.agent_events import event
 from server.agents.test_spool import email_of, spool_events
 from server.data.export_reader import exported, lines_of, rows_of, texts_of, waiting_of
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.errors import OtherEpoch
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.data.export import Export
@@ -78,10 +78,10 @@ async def fill(person):
 
 def test_export_is_parseable_and_contains_all_pulled_rows(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person("FREE")  # the lowest tier, because the export is available on every tier
             await fill(ada)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             files = await exported(ada)
             for collection in h.services.registry.synced:
                 live = await ada.live(collection)
@@ -104,7 +104,7 @@ def test_export_is_parseable_and_contains_all_pulled_rows(tmp_path):
 
 def test_export_includes_rows_waiting_for_their_parent(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             early = {"vectorEmbeddings": block("later"), "episodes": episode("e1", "later")}
             for collection, row in early.items():
@@ -126,10 +126,10 @@ def test_export_includes_rows_waiting_for_their_parent(tmp_path):
 
 def test_exported_rows_have_the_same_bytes_as_pulled_rows(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await fill(ada)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert await push_text(ada, "facts", [UNUSUAL]) == []
             files = await exported(ada)
             assert UNUSUAL in lines_of(files, "facts")
@@ -141,7 +141,7 @@ def test_exported_rows_have_the_same_bytes_as_pulled_rows(tmp_path):
 
 def test_export_writes_multiline_row_as_one_line(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             rows = [fact("f1", value="one\r\ntwo"), fact("f2")]
             texts = [json.dumps(row, indent=2) for row in rows]
@@ -153,22 +153,22 @@ def test_export_writes_multiline_row_as_one_line(tmp_path):
 
 def test_export_can_be_imported_again_without_loss(tmp_path):
     async def scenario():
-        async with house(tmp_path / "one") as h:
+        async with serve(tmp_path / "one") as h:
             ada = await h.person()
             await fill(ada)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert await push_text(ada, "facts", [UNUSUAL]) == []
             await ada.push("episodes", episode("early", "later"))
             files = await exported(ada)
             before = {name: await pulled(ada, name) for name in h.services.registry.synced}
-        async with house(tmp_path / "two") as h:
+        async with serve(tmp_path / "two") as h:
             ada = await h.person(account_id=ada.id)
             # Children first, because an import must not depend on the order of collections.
             for collection in reversed(list(h.services.registry.synced)):
                 assert await push_text(ada, collection, lines_of(files, collection)) == []
             for early in waiting_of(files):
                 assert await ada.push(early["collection"], early["row"]) == []
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             for collection in h.services.registry.synced:
                 assert sorted(await pulled(ada, collection)) == sorted(before[collection]), collection
             again = await exported(ada)
@@ -182,7 +182,7 @@ def test_export_lists_concurrently_edited_row_once(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_ROWS", 20)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             rows = [fact(f"f{n}") for n in range(600)]
             assert await ada.push("facts", *rows) == []
@@ -209,7 +209,7 @@ def test_export_lists_concurrently_edited_row_once(tmp_path, monkeypatch):
 
 def test_export_omits_deleted_rows(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=60) as h:
+        async with serve(tmp_path, erase_delay_s=60) as h:
             ada = await h.person()
             kept = await fill(ada)
             gone = (await ada.upload("xylophone.txt", "The xylophone of Bartholomew.")).json()["document"]
@@ -235,7 +235,7 @@ def test_export_includes_all_rows_across_pages(tmp_path):
     """The live rows and the tombstones between them fill more than one page of a read."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for first in range(0, 1200, 300):
                 assert await ada.push("facts", *(fact(f"f{n}") for n in range(first, first + 300))) == []
@@ -249,10 +249,10 @@ def test_export_includes_all_rows_across_pages(tmp_path):
 
 def test_export_leaves_no_files_on_the_server(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await fill(ada)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             before = set(files_below(tmp_path))
             assert before, "the test lists the wrong folder"
             await exported(ada)
@@ -263,7 +263,7 @@ def test_export_leaves_no_files_on_the_server(tmp_path):
 
 def test_export_contains_only_data_of_its_account(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             await fill(ada)
             files = await exported(bob)
@@ -278,7 +278,7 @@ def test_export_contains_only_data_of_its_account(tmp_path):
 
 def test_export_contains_observations_and_waiting_hook_events(tmp_path):
     async def scenario():
-        async with house(tmp_path, tiers={"FREE": Limits(storage_bytes=1)}) as h:
+        async with serve(tmp_path, tiers={"FREE": Limits(storage_bytes=1)}) as h:
             ada, ben = await h.person("FREE"), await h.person("FREE")
             hers, odd = event("hers\nwaits"), event(kind="dance")
             folder = spool_events(h, email_of(h, ada), hers, odd)
@@ -302,10 +302,10 @@ def test_export_holds_no_file_while_client_reads(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_ROWS", 2)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.push("facts", *(fact(f"f{number}") for number in range(9)))
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             stream = Export(h.services.users, ada.id, {}, ["facts"], None, None).stream()
             pieces = [await anext(stream) for _ in range(4)]
             before = set(files_below(tmp_path))
@@ -323,7 +323,7 @@ def test_restore_aborts_a_running_export(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_ROWS", 2)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.push("facts", *(fact(f"f{number}") for number in range(9)))
             stream = Export(h.services.users, ada.id, {}, ["facts"], None, None).stream()

@@ -8,7 +8,7 @@ from property.rows import (
     document,
 )
 from server.data.export_reader import exported, texts_of
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.services.sync import batches
 
 
@@ -17,7 +17,7 @@ def test_exported_document_text_joins_all_blocks_in_order(tmp_path, monkeypatch)
     monkeypatch.setattr(batches, "BATCH_ROWS", 3)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             paragraphs = [f"Paragraph {n} says: " + "something of its own, " * 40 for n in range(200)]
             text = "\n\n".join(paragraph.strip() for paragraph in paragraphs)
@@ -33,7 +33,7 @@ def test_exported_document_text_equals_the_uploaded_text(tmp_path):
     """Chunking splits these texts inside a long paragraph, or in a script without spaces."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             unbroken = "".join(chr(0x4E00 + n * 7 % 5000) for n in range(3000))
             prose = " ".join(f"Sentence number {n} says something of its own." for n in range(200))
@@ -55,7 +55,7 @@ def test_export_includes_all_documents_with_the_same_name(tmp_path):
     """Devices choose file names and ids, so two documents may have the same name and ids with the same ending."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for number in range(3):
                 row_id = f"device-{number}-00000000"
@@ -70,7 +70,7 @@ def test_export_includes_all_documents_with_the_same_name(tmp_path):
 
 def test_export_file_names_cannot_escape_their_folder(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             names = [
                 "../../evil",

@@ -5,14 +5,14 @@ import asyncio
 import msgspec
 
 from property.rows import episode, fact, session
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.services.data import forget
 from vademecum.services.sync.batches import BATCH_BYTES
 
 
 def test_forget_reads_rows_in_bounded_batches(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
             big = [fact(f"f{n}", value=f"{n} " + "x" * 300_000) for n in range(10)]
             assert await ada.push("facts", *big) == []
@@ -42,7 +42,7 @@ def test_forget_reads_rows_in_bounded_batches(tmp_path, monkeypatch):
 
 def test_forget_includes_rows_written_while_it_runs(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=600) as h:
             ada = await h.person()
             old = session("s1")
             changed = {**old, "title": "another", "updatedAt": "2024-01-01T00:00:00.000Z"}

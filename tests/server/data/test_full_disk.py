@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from property.rows import dead, fact
 from server.data.export_reader import exported, rows_of
-from server.in_process_server import House, Person, browser, house, refused, run
+from server.in_process_server import Person, ServerHarness, browser, check_problem, run, serve
 from vademecum.cli.doctor import _examine_erasures
 from vademecum.errors import Busy, NotYetErased
 from vademecum.model.sync.transaction import SEQ_JUMP
@@ -43,14 +43,14 @@ def full(at: int = FULL) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 
 
-async def with_a_long_log(h: House) -> Person:
+async def with_a_long_log(h: ServerHarness) -> Person:
     ada = await h.person()
     for number in range(LOG):
         await ada.add("facts", *(fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)))
     return ada
 
 
-async def seq(h: House, person: Person) -> int:
+async def seq(h: ServerHarness, person: Person) -> int:
     async with h.services.users.open(person.id) as store:
         return store.seq
 
@@ -60,9 +60,9 @@ def log_of(data: Path, person: Person) -> Path:
     return log
 
 
-async def ready(h: House) -> tuple[int, str]:
-    async with browser(h) as anyone:
-        answer = await anyone.get("/ready")
+async def ready(h: ServerHarness) -> tuple[int, str]:
+    async with browser(h) as anonymous:
+        answer = await anonymous.get("/ready")
         return answer.status_code, answer.json()["store"]
 
 
@@ -70,7 +70,7 @@ def test_failed_checkpoint_keeps_account_readable_until_space_returns(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             await h.services.inference.get()
             ada, bob = await with_a_long_log(h), await h.person()
             await with_a_long_log(h)
@@ -84,7 +84,7 @@ def test_failed_checkpoint_keeps_account_readable_until_space_returns(
                 assert len(await ada.pull("facts")) == 10 * LOG
                 batch = [{"newDocumentState": fact("late")}]
                 answer = await ada.call("POST", "/v1/sync/facts/0/push", json=batch)
-                assert "disk" in refused(answer, 503, "BUSY")["detail"]
+                assert "disk" in check_problem(answer, 503, "BUSY")["detail"]
                 assert int(answer.headers["retry-after"]) > 0
                 await bob.add("facts", fact("b"))
             await ada.add("facts", fact("late"))
@@ -92,7 +92,7 @@ def test_failed_checkpoint_keeps_account_readable_until_space_returns(
             await h.services.users.checkpoint_idle()
             assert not log.exists() or log.stat().st_size < 100_000
             assert await ready(h) == (200, "ok")
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada.client._transport.app = h.app  # type: ignore[attr-defined]
             assert len(await ada.live("facts")) == 10 * LOG + 1
 
@@ -103,12 +103,12 @@ def test_opening_and_rewriting_files_fail_only_while_disk_is_full(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await with_a_long_log(h), await h.person()
             with full(20_000):
                 batch = [{"newDocumentState": fact("b")}]
                 answer = await bob.call("POST", "/v1/sync/facts/0/push", json=batch)
-                assert "The disk may be full" in refused(answer, 503, "BUSY")["detail"]
+                assert "The disk may be full" in check_problem(answer, 503, "BUSY")["detail"]
                 with pytest.raises(Busy, match="The disk may be full"):
                     await h.services.users.rewrite(ada.id)
             await bob.add("facts", fact("b"))
@@ -125,7 +125,7 @@ def test_full_disk_error_does_not_affect_next_user_of_the_file(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await with_a_long_log(h)
             async with asyncio.timeout(60):
                 async with h.services.users.open(ada.id) as store:
@@ -146,7 +146,7 @@ def test_full_disk_does_not_prevent_evicting_a_file(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, attached_max=1) as h:
+        async with serve(tmp_path, attached_max=1) as h:
             ada, bob = await with_a_long_log(h), await h.person()
             with full():
                 await bob.add("facts", fact("b"))
@@ -160,7 +160,7 @@ def test_accounts_can_change_again_after_full_disk(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
-        async with house(data) as h:
+        async with serve(data) as h:
             await h.services.inference.get()
             file = data / "accounts.duckdb"
             with full(file.stat().st_size):
@@ -176,7 +176,7 @@ def test_accounts_can_change_again_after_full_disk(tmp_path: Path) -> None:
             )
             bob = await h.services.account_service.create("bob@example.org", "FREE")
             await h.services.account_service.change_tier(bob, "JIGGA")
-        async with house(data) as h:
+        async with serve(data) as h:
             found = h.services.accounts
             assert found.by_email("ada@example.org") and (again := found.by_email("bob@example.org"))
             assert again.tier == "JIGGA"
@@ -188,11 +188,11 @@ def test_backup_before_checkpoint_contains_all_accounts(tmp_path: Path) -> None:
     saved = tmp_path / "backup"
 
     async def scenario() -> None:
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             with full((tmp_path / "data" / "accounts.duckdb").stat().st_size):
                 await h.services.account_service.create("ada@example.org", "FREE")
             await h.services.backup.create(saved)
-        async with house(tmp_path / "other") as h:
+        async with serve(tmp_path / "other") as h:
             await h.services.restore.restore_all(saved)
             assert h.services.accounts.by_email("ada@example.org")
 
@@ -201,7 +201,7 @@ def test_backup_before_checkpoint_contains_all_accounts(tmp_path: Path) -> None:
 
 def test_full_disk_does_not_stop_an_export(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", *(fact(f"f{i}", value=os.urandom(50_000).hex()) for i in range(10)))
             with full(100_000):
@@ -217,11 +217,11 @@ def test_erasure_on_full_disk_evicts_indexes_and_retries(
     secret = "the xylophone of Bartholomew"
 
     async def scenario() -> None:
-        async with house(tmp_path, erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=600) as h:
             ada = await with_a_long_log(h)
             await ada.upload("roses.txt", "Roses are planted in the garden every spring.")
             await ada.add("facts", fact("secret", value=secret))
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
             await ada.add("facts", dead(fact("secret")))
             erasing = h.services.background_jobs.jobs["erase"]
@@ -245,14 +245,14 @@ def test_forget_on_full_disk_deletes_files_and_reports_leftovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=600) as h:
             ada = await with_a_long_log(h)
             await ada.upload("roses.txt", "Roses are planted in the garden every spring.")
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
             body = {"confirm": "forget everything"}
             with full(4096):
-                refused(await ada.call("POST", "/v1/forget", json=body), 503, "BUSY")
+                check_problem(await ada.call("POST", "/v1/forget", json=body), 503, "BUSY")
                 assert not vectors.exists(), "files must be deleted before others are written"
             assert len(await ada.live("facts")) == 10 * LOG
             rewriting = h.services.users.rewrite
@@ -278,7 +278,7 @@ def test_doctor_reports_overdue_erasure_and_needed_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, erase_delay_s=600) as h:
+        async with serve(tmp_path, erase_delay_s=600) as h:
             ada = await with_a_long_log(h)
             await ada.add("facts", dead(fact("f0-0")))
             marker = tmp_path / "jobs" / "erase" / ada.id
@@ -295,7 +295,7 @@ def test_doctor_reports_overdue_erasure_and_needed_space(
 
 def test_server_starts_on_full_disk_with_expired_sessions(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
             [token] = h.services.accounts.tokens_of(ada.id)
@@ -304,7 +304,7 @@ def test_server_starts_on_full_disk_with_expired_sessions(tmp_path: Path) -> Non
             )
             await h.services.accounts.save_token(expired)
         with capture_logs(), full(10):
-            async with house(tmp_path) as h:
+            async with serve(tmp_path) as h:
                 ada.client._transport.app = h.app  # type: ignore[attr-defined]
                 assert set(await ada.live("facts")) == {"f1"}
                 assert h.services.accounts.tokens_of(ada.id) == [token]

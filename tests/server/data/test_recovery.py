@@ -11,7 +11,7 @@ import pytest
 
 from property.rows import fact
 from server.data.test_damaged_accounts import file_of
-from server.in_process_server import House, Person, house, run
+from server.in_process_server import Person, ServerHarness, run, serve
 from vademecum.engines.duckdb import recovery
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.engines.duckdb.user_store import remove_leftovers
@@ -28,13 +28,13 @@ async def copy_with_log(data: Path, ada: Person, to: Path) -> None:
     assert (to / LOG).stat().st_size > 0
 
 
-async def put_back(h: House, ada: Person, copy: Path) -> None:
+async def put_back(h: ServerHarness, ada: Person, copy: Path) -> None:
     """Detach the account's file and replace its folder by `copy`."""
     async with h.services.users.detached(ada.id) as folder:
         shutil.copytree(copy, folder, dirs_exist_ok=True)
 
 
-async def recovered(h: House, ada: Person) -> None:
+async def recovered(h: ServerHarness, ada: Person) -> None:
     await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")
 
     async def is_open() -> bool:
@@ -47,7 +47,7 @@ def test_recovery_completes_after_kill_before_log_removal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await copy_with_log(tmp_path, ada, tmp_path / "copy")
             await put_back(h, ada, tmp_path / "copy")
@@ -65,7 +65,7 @@ def test_recovery_completes_after_kill_before_log_removal(
 
 def test_recovery_truncates_damaged_log_of_fenced_account(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await copy_with_log(tmp_path, ada, tmp_path / "copy")
             log = tmp_path / "copy" / LOG
@@ -86,7 +86,7 @@ def test_recovery_truncates_damaged_log_of_fenced_account(tmp_path: Path) -> Non
 
 def test_detach_keeps_the_log_of_a_replaced_file(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await copy_with_log(tmp_path, ada, tmp_path / "copy")
             folder = file_of(tmp_path, ada).parent
@@ -104,7 +104,7 @@ def test_detach_keeps_the_log_of_a_replaced_file(tmp_path: Path) -> None:
 
 def test_leftover_removal_moves_renamed_log_back(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await copy_with_log(tmp_path, ada, tmp_path / "copy")
             await put_back(h, ada, tmp_path / "copy")
@@ -129,7 +129,7 @@ def test_recovery_of_file_with_invalid_segment_is_attempted_once(
 
         recover = recovery.recover
         monkeypatch.setattr(recovery, "recover", counted)
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
             async with h.services.users.detached(ada.id) as folder:
@@ -145,7 +145,7 @@ def test_recovery_of_file_with_invalid_segment_is_attempted_once(
 
 def test_account_fenced_again_after_recovery_is_not_recovered_immediately(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
             h.services.users.fences.fence(ada.id, "it was damaged")

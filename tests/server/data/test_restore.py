@@ -11,7 +11,7 @@ import pytest
 from folder_listing import files_below
 from property.rows import bumped, day, dead, episode, session
 from property.sync_wire import epoch, forget, send
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.engines.duckdb.erasure_replay import replay_erasures
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.errors import Broken
@@ -35,9 +35,9 @@ def files_containing(folder, text):
 
 def test_interrupted_restore_leaves_records_unchanged(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert not files_containing(tmp_path / "data" / "users", "secret")
             before = await epoch(ada), await ada.pull("sessions")
 
@@ -55,7 +55,7 @@ def test_interrupted_restore_leaves_records_unchanged(tmp_path, monkeypatch):
                 assert h.services.background_jobs.jobs["index"].is_pending(ada.id)
                 assert not files_containing(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada.client._transport.app = h.app
             assert (await epoch(ada), await ada.pull("sessions")) == before
 
@@ -64,7 +64,7 @@ def test_interrupted_restore_leaves_records_unchanged(tmp_path, monkeypatch):
 
 def test_failed_restore_names_accounts_already_restored(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             people = sorted([await h.person(), await h.person(), await h.person()], key=lambda p: p.id)
             emails = [h.services.accounts.accounts[person.id].email for person in people]
             for person in people:
@@ -91,7 +91,7 @@ def test_failed_restore_names_accounts_already_restored(tmp_path, monkeypatch):
 
 def test_backup_and_restore_name_an_unusable_records_folder(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)
             (folder,) = (tmp_path / "data").glob(f"users/*/{ada.id}")
             (folder / "records.duckdb.new").mkdir()
@@ -109,14 +109,14 @@ def test_backup_and_restore_name_an_unusable_records_folder(tmp_path):
 
 def test_restore_leaves_no_forgotten_text_on_disk(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data", erase_delay_s=600) as h:
+        async with serve(tmp_path / "data", erase_delay_s=600) as h:
             ada = await h.person()
             await send(ada, "sessions", (session("edited", title="first secret"), None))
             await send(ada, "sessions", (session("gone", title="second secret"), None))
             await send(ada, "sessions", (session("kept", title="no riddle"), None))
             rewritten = session("edited", title="third secret")
             await send(ada, "sessions", (rewritten, session("edited", title="first secret")))
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             await h.services.backup.create(tmp_path / "backup")
             assert files_containing(tmp_path / "backup", "second secret"), (
                 "control: the scan must find stored text"
@@ -133,7 +133,7 @@ def test_restore_leaves_no_forgotten_text_on_disk(tmp_path):
 
 def test_restore_never_shows_erased_rows_to_concurrent_pulls(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)
             seen = []
             done = asyncio.Event()
@@ -157,7 +157,7 @@ def test_restore_never_shows_erased_rows_to_concurrent_pulls(tmp_path):
 
 def test_stream_opened_during_restore_closes_afterwards(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)
             begun, gate = threading.Event(), threading.Event()
 
@@ -180,7 +180,7 @@ def test_stream_opened_during_restore_closes_afterwards(tmp_path, monkeypatch):
 
 def test_push_without_epoch_after_restore_keeps_newer_restored_rows(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             first = session("s", title="first")
             second = {**first, "title": "second", "updatedAt": day(3)}
@@ -205,7 +205,7 @@ def test_push_without_epoch_after_restore_keeps_newer_restored_rows(tmp_path):
 
 def test_seq_after_restore_continues_above_all_earlier_values(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)
             async with h.services.users.open(ada.id) as store:
                 before = store.seq
@@ -220,7 +220,7 @@ def test_seq_after_restore_continues_above_all_earlier_values(tmp_path):
 
 def test_restore_does_not_revive_forgotten_waiting_rows(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             await send(
                 ada, "episodes", (episode("e", "s", userMessage="a secret question", createdAt=day(1)), None)
@@ -238,7 +238,7 @@ def test_restore_does_not_revive_forgotten_waiting_rows(tmp_path):
 
 def test_backup_with_torn_copy_is_discarded(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             await create_backup(h, tmp_path)
 
             def torn(source, target):
@@ -263,7 +263,7 @@ def test_failed_backup_on_full_disk_leaves_no_files(tmp_path, monkeypatch, step)
         return full() if folder == tmp_path else None
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)
             with monkeypatch.context() as patch:
                 places = {
@@ -287,7 +287,7 @@ def test_backup_removes_leftovers_of_crashed_but_not_of_running_backups(tmp_path
     """A crashed backup leaves a copy in a hidden folder, where forgotten rows would survive unnoticed."""
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             await create_backup(h, tmp_path)
             before = names(tmp_path)
             with monkeypatch.context() as patch:
@@ -321,7 +321,7 @@ def test_backup_is_synced_to_disk_before_it_returns(tmp_path, monkeypatch):
         synced[found.st_ino] = names(descriptor) if stat.S_ISDIR(found.st_mode) else found.st_size
 
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             await create_backup(h, tmp_path)
             monkeypatch.setattr(os, "fsync", noted)
             await h.services.backup.create(made)
@@ -338,7 +338,7 @@ def test_backup_is_synced_to_disk_before_it_returns(tmp_path, monkeypatch):
 
 def test_restore_does_not_bring_back_forgotten_id_key(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)
 
             async def key():

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from property.rows import fact
-from server.in_process_server import house, refused, run, run_for_one
+from server.in_process_server import check_problem, run, run_for_one, serve
 from vademecum.engines.duckdb import body_cache, segments
 from vademecum.engines.duckdb.recovery import recover
 from vademecum.model.records.paths import user_folder
@@ -55,7 +55,7 @@ def test_reading_a_changed_segment_fences_its_account(tmp_path, statement):
         for person in (ada, bob):
             await person.add("facts", fact("f1"), fact("f2", key="k2"), fact("f3", key="k3"))
         await change(h, ada, statement)
-        detail = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
+        detail = check_problem(await ada.call("GET", PULL), 503, "FENCED")["detail"]
         assert h.services.accounts.accounts[ada.id].email in detail and "segment" in detail
         assert len(await bob.pull("facts")) == 3
 
@@ -75,7 +75,7 @@ def test_recovery_rejects_file_with_damaged_segment(tmp_path):
 
 def test_valid_old_segments_get_checksums(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for number in range(4):
                 await ada.add("facts", fact(f"f{number}", key=f"k{number}"))
@@ -92,7 +92,7 @@ def test_valid_old_segments_get_checksums(tmp_path):
                     pass
             assert await checksums(h, ada) == [(n, None if n == 2 else value) for n, value in written]
             assert len(await ada.live("facts")) == 4
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             assert await checksums(h, ada) == [(n, None if n == 2 else value) for n, value in written]
 
     run(scenario)
@@ -159,7 +159,7 @@ def test_new_and_rewritten_segments_are_verified_when_first_read(tmp_path, rewri
         await change_attached(
             h, ada, "UPDATE {} SET bodies = replace(bodies, 'Ada', 'Eve') WHERE bodies LIKE '%k1%'"
         )
-        refused(await ada.call("GET", PULL), 503, "FENCED")
+        check_problem(await ada.call("GET", PULL), 503, "FENCED")
 
     run_for_one(tmp_path, scenario)
 
@@ -173,6 +173,6 @@ def test_rewrite_of_a_verified_segment_verifies_it_again(tmp_path):
         assert len(await ada.pull("facts")) == 3
         await change_attached(h, ada, "UPDATE {} SET bodies = replace(bodies, 'Ada', 'Eve')")
         batch = [{"newDocumentState": {**rows[0], "_deleted": True}}]
-        refused(await ada.call("POST", "/v1/sync/facts/0/push", json=batch), 503, "FENCED")
+        check_problem(await ada.call("POST", "/v1/sync/facts/0/push", json=batch), 503, "FENCED")
 
     run_for_one(tmp_path, scenario)

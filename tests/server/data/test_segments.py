@@ -9,7 +9,7 @@ import pytest
 
 from property.rows import fact
 from property.sync_wire import send
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.engines.duckdb import body_cache
 from vademecum.model.sync import cascade
 
@@ -40,7 +40,7 @@ def rows(count, **more):
 
 def in_a_house(tmp_path, scenario, **settings):
     async def whole():
-        async with house(tmp_path, **settings) as h:
+        async with serve(tmp_path, **settings) as h:
             await scenario(h, await h.person())
 
     run(whole)
@@ -135,7 +135,7 @@ def test_file_rewrite_after_tombstone_purge_preserves_seq(tmp_path):
 
 def test_reopening_an_accounts_file_preserves_its_pull_pages(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             made = rows(300)
             for at in range(0, 300, 20):
@@ -145,7 +145,7 @@ def test_reopening_an_accounts_file_preserves_its_pull_pages(tmp_path):
             for number in range(0, 300, 7):
                 await send(ada, "facts", ({**made[number], "_deleted": True}, None))
             before = await ada.pull("facts")
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada.client._transport.app = h.app
             assert await ada.pull("facts") == before
             assert len(before) == 300

@@ -6,7 +6,7 @@ import pytest
 
 from property.rows import dead, fact, project, session
 from property.sync_wire import epoch, forget, page, send, stored
-from server.in_process_server import house, refused, run
+from server.in_process_server import check_problem, run, serve
 from vademecum.cli.doctor import _examine_rollbacks
 from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.model.records.paths import user_folder
@@ -23,19 +23,19 @@ def replace_by_copy(data, erase, check, *rows):
     copy, seen = data.parent / "copy", {}
 
     async def scenario():
-        async with house(data) as h:
+        async with serve(data) as h:
             ada = seen["ada"] = await h.person()
             for name, row in rows:
                 assert await send(ada, name, (row, None)) == []
         shutil.copytree(user_folder(data, ada.id), copy)
-        async with house(data) as h:
+        async with serve(data) as h:
             await erase(await at(h, ada))
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             seen["checkpoint"] = (await page(ada, "facts"))["checkpoint"]
             seen["epoch"] = await epoch(ada)
         shutil.rmtree(user_folder(data, ada.id))
         copy.rename(user_folder(data, ada.id))
-        async with house(data) as h:
+        async with serve(data) as h:
             await check(h, await at(h, ada), seen)
 
     run(scenario)
@@ -51,11 +51,11 @@ def test_rows_erased_after_a_folder_copy_stay_erased(tmp_path):
         checkpoint = seen["checkpoint"]
         with h.services.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
             answer = await ada.call("GET", "/v1/sync/facts/0/pull", params=checkpoint)
-            refused(answer, 409, "EPOCH")
+            check_problem(answer, 409, "EPOCH")
             assert await stream.next() is CLOSED
         assert set(await ada.live("facts")) == {"kept"}
         assert (await stored(ada, "facts", "erased"))["_deleted"]
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert b"secret" not in records.read_bytes()
         finding = _examine_rollbacks(tmp_path / "data")
         assert not finding.ok and ada.id in finding.detail
@@ -103,7 +103,7 @@ def test_ordinary_server_restart_keeps_the_epoch(tmp_path, restarts):
     seen = {}
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = seen["ada"] = await h.person()
             await send(ada, "projects", (project("p"), None))
             await send(ada, "sessions", (session("s", projectId="p"), None))
@@ -113,7 +113,7 @@ def test_ordinary_server_restart_keeps_the_epoch(tmp_path, restarts):
             await send(ada, "facts", (fact("g", createdAt="2099-01-01T00:00:00.000Z"), None))
             seen["epoch"] = await epoch(ada)
         for _ in range(restarts):
-            async with house(tmp_path) as h:
+            async with serve(tmp_path) as h:
                 assert await epoch(await at(h, ada)) == seen["epoch"]
                 await send(ada, "facts", (fact("h", createdAt="2099-01-01T00:00:00.000Z"), None))
         assert _examine_rollbacks(tmp_path).ok

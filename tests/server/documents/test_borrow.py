@@ -1,7 +1,7 @@
 """Borrowed documents: search results per session, the effects of deletions, and the document limit."""
 
 from property.rows import block, document, fact
-from server.in_process_server import refused, run_for_one
+from server.in_process_server import check_problem, run_for_one
 
 LEASE = "The tenant must give three months of notice before the lease ends."
 
@@ -73,7 +73,7 @@ def test_upload_at_document_limit_reports_the_limit(tmp_path):
         assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(50))) == []
         assert (await ada.upload("the 51st.txt", "There is room for this.")).status_code == 201
         assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(50, 99))) == []
-        answer = refused(await ada.upload("lease.txt", LEASE), 409, "DOCUMENT_LIMIT")
+        answer = check_problem(await ada.upload("lease.txt", LEASE), 409, "DOCUMENT_LIMIT")
         assert "100" in answer["detail"]
         assert (await ada.call("DELETE", "/v1/documents/d0")).status_code == 200
         assert (await ada.upload("lease.txt", LEASE)).status_code == 201

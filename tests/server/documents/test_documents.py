@@ -3,14 +3,14 @@
 import asyncio
 
 from property.rows import OLD, dead, document, fact, session
-from server.in_process_server import MODELS, house, refused, run
+from server.in_process_server import MODELS, check_problem, run, serve
 
 LEASE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before the end."
 
 
 def test_identical_uploads_share_one_document_across_sessions(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             first = (await ada.upload("lease.txt", LEASE, "s1")).json()
             second = (await ada.upload("copy of lease.txt", LEASE, "s2")).json()
@@ -26,10 +26,10 @@ def test_identical_uploads_share_one_document_across_sessions(tmp_path):
 
 def test_delete_request_without_document_id_deletes_no_document(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.upload("lease.txt", LEASE)
-            refused(await ada.call("DELETE", "/v1/documents/"), 400, "BAD_REQUEST")
+            check_problem(await ada.call("DELETE", "/v1/documents/"), 400, "BAD_REQUEST")
             assert (await ada.call("GET", "/v1/documents")).json()["count"] == 1
             assert (await ada.call("DELETE", "/v1/documents")).json()["deleted"] == 1
 
@@ -38,7 +38,7 @@ def test_delete_request_without_document_id_deletes_no_document(tmp_path):
 
 def test_session_search_finds_only_borrowed_documents(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             document = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]
             assert (await ada.search("tenant notice", "s1"))["results"][0]["documentId"] == document["id"]
@@ -55,7 +55,7 @@ def test_session_search_finds_only_borrowed_documents(tmp_path):
 
 def test_pushed_text_is_searchable_immediately(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             document = (await ada.upload("a.txt", LEASE)).json()["document"]
             await ada.search("lease")
@@ -72,7 +72,7 @@ def test_pushed_text_is_searchable_immediately(tmp_path):
 
 def test_borrowing_counts_no_access_and_rejects_unknown_ids(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             document = (await ada.upload("lease.txt", LEASE, None)).json()["document"]
             path = f"/v1/documents/{document['id']}/sessions/s9"
@@ -89,7 +89,7 @@ def test_borrowing_counts_no_access_and_rejects_unknown_ids(tmp_path):
 
 def test_lookup_finds_pool_document_named_in_the_message(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.upload("Léase Agreement.txt", LEASE, "s1")
             await ada.upload("roses.txt", "Roses are red.", "s1")
@@ -111,12 +111,12 @@ def test_lookup_finds_pool_document_named_in_the_message(tmp_path):
 
 def test_upload_beyond_the_document_limit_is_rejected(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(99))) == []
             assert (await ada.upload("the 100th.txt", "One that there is room for.")).status_code == 201
             answer = await ada.upload("lease.txt", LEASE)
-            refused(answer, 409, "DOCUMENT_LIMIT")
+            check_problem(answer, 409, "DOCUMENT_LIMIT")
             assert "lease.txt was not stored" in answer.json()["detail"]
             suggested = (await ada.call("GET", "/v1/documents/suggestions?limit=3")).json()
             assert suggested["warn"] and len(suggested["suggestions"]) == 3
@@ -126,7 +126,7 @@ def test_upload_beyond_the_document_limit_is_rejected(tmp_path):
 
 def test_account_is_warned_once_it_has_90_documents(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(89))) == []
             assert not (await ada.call("GET", "/v1/documents/suggestions")).json()["warn"]
@@ -140,7 +140,7 @@ def test_upload_rejection_truncates_and_sanitizes_the_file_name(tmp_path):
     name = f"\u202einvoice{'x' * 3000}\u2067fdp.exe"
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person("FREE"), await h.person()
             answers = [await ada.upload(name, "word " * 500_000)]
             assert await bob.push("documents", *(document(bob.id, f"d{n}") for n in range(100))) == []
@@ -157,10 +157,10 @@ def test_upload_rejection_truncates_and_sanitizes_the_file_name(tmp_path):
 
 def test_file_over_the_tier_limit_is_rejected(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person("FREE")
             answer = await ada.upload("big.txt", "word " * 500_000)
-            refused(answer, 413, "TOO_LARGE")
+            check_problem(answer, 413, "TOO_LARGE")
             assert (await ada.call("GET", "/v1/documents")).json()["count"] == 0
 
     run(scenario)
@@ -168,11 +168,11 @@ def test_file_over_the_tier_limit_is_rejected(tmp_path):
 
 def test_free_account_syncs_but_cannot_search(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person("FREE")
             await ada.upload("lease.txt", LEASE)
             answer = await ada.call("POST", "/v1/search", json={"query": "lease", "sessionId": "s1"})
-            refused(answer, 403, "TIER")
+            check_problem(answer, 403, "TIER")
             assert len(await ada.live("documents")) == 1
 
     run(scenario)
@@ -180,7 +180,7 @@ def test_free_account_syncs_but_cannot_search(tmp_path):
 
 def test_deleted_document_is_removed_and_its_facts_are_marked(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.push("sessions", session("s1"))
             document = (await ada.upload("lease.txt", LEASE)).json()["document"]
@@ -197,7 +197,7 @@ def test_deleted_document_is_removed_and_its_facts_are_marked(tmp_path):
 
 def test_session_deletion_keeps_its_borrowed_documents(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.push("sessions", session("s1"))
             document = (await ada.upload("lease.txt", LEASE)).json()["document"]
@@ -211,7 +211,7 @@ def test_session_deletion_keeps_its_borrowed_documents(tmp_path):
 
 def test_deleting_a_never_synced_session_returns_its_documents(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             document = (await ada.upload("lease.txt", LEASE, "s7")).json()["document"]
             assert await ada.push("sessions", dead(session("s7"))) == []
@@ -222,10 +222,10 @@ def test_deleting_a_never_synced_session_returns_its_documents(tmp_path):
 
 def test_vectors_of_uploads_are_computed_in_background_and_synced(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=MODELS) as h:
+        async with serve(tmp_path, model=MODELS) as h:
             ada = await h.person()
             await ada.upload("pets.txt", "The dog barks at night.\n\n" + LEASE)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             block = (await ada.pull("vectorEmbeddings"))[-1]
             embedder = await h.services.inference.get()
             assert embedder is not None, "the test needs a model: `make test` prepares it"
@@ -239,12 +239,12 @@ def test_vectors_of_uploads_are_computed_in_background_and_synced(tmp_path):
 
 def test_search_without_model_uses_words_and_reports_it(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.upload("lease.txt", LEASE)
             found = await ada.search("tenant", mode="meaning")
             assert found["scope"]["mode"] == "words" and found["results"]
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert next(iter((await ada.live("documents")).values()))["status"] == "ready"
 
     run(scenario)
@@ -252,15 +252,15 @@ def test_search_without_model_uses_words_and_reports_it(tmp_path):
 
 def test_document_index_is_rebuilt_if_its_folder_is_missing(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.upload("lease.txt", LEASE)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
         for folder in tmp_path.glob("users/*/*/vectors"):
             for path in sorted(folder.rglob("*"), reverse=True):
                 path.unlink() if path.is_file() else path.rmdir()
             folder.rmdir()
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             token_owner = next(iter(h.services.accounts.accounts))
             found = await h.services.document_search.search(
                 token_owner, h.services.settings.tiers["JIGGA"], "tenant", "s1", 5, "words"
@@ -272,7 +272,7 @@ def test_document_index_is_rebuilt_if_its_folder_is_missing(tmp_path):
 
 def test_concurrent_uploads_of_same_bytes_make_one_document(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await asyncio.gather(*(ada.upload(f"{n}.txt", LEASE, f"s{n}") for n in range(4)))
             rows = await ada.live("documents")

@@ -3,7 +3,7 @@
 import hashlib
 
 from property.rows import block, document, fact, session
-from server.in_process_server import house, refused, run
+from server.in_process_server import check_problem, run, serve
 
 TEXT = "The landlord repairs the roof."
 
@@ -21,15 +21,15 @@ def texts(blocks):
 
 def test_uploading_the_file_again_repairs_a_failed_document(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             stored = (await ada.upload("roof.txt", TEXT)).json()["document"]
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             stored = (await ada.live("documents"))[stored["id"]]
             failed = {**stored, "status": "failed", "statusDetail": "A part is missing."}
             assert await ada.push("documents", failed, assumed=stored) == []
             answer = (await ada.upload("roof.txt", TEXT, "s2")).json()
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert (answer["existing"], answer["document"]["id"]) == (False, stored["id"])
             (row,) = (await ada.live("documents")).values()
             assert row["status"] == "ready" and "statusDetail" not in row
@@ -40,7 +40,7 @@ def test_uploading_the_file_again_repairs_a_failed_document(tmp_path):
 
 def test_uploading_the_file_completes_a_document_with_missing_text(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.push("sessions", session("s1"), session("s2"))
             assert await ada.push("documents", announced(ada)) == []
@@ -48,7 +48,7 @@ def test_uploading_the_file_completes_a_document_with_missing_text(tmp_path):
             assert await ada.push("vectorEmbeddings", *old) == []
             assert await ada.push("facts", fact("f1", sourceDocumentId="d")) == []
             assert (await ada.upload("other name.txt", TEXT)).json()["existing"] is False
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             (row,) = (await ada.live("documents")).values()
             assert (row["id"], row["status"], row["chunkCount"]) == ("d", "ready", 1)
             assert (row["filename"], row["activeSessions"]) == ("d.txt", ["s2", "s1"])
@@ -63,26 +63,26 @@ def test_uploading_the_file_completes_a_document_with_missing_text(tmp_path):
 
 def test_account_at_document_limit_can_complete_an_announced_document(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             others = [document(ada.id, f"o{n}") for n in range(99)]
             assert await ada.push("documents", announced(ada), *others) == []
             assert (await ada.upload("roof.txt", TEXT)).status_code == 201
-            refused(await ada.upload("new.txt", "A new text."), 409, "DOCUMENT_LIMIT")
+            check_problem(await ada.upload("new.txt", "A new text."), 409, "DOCUMENT_LIMIT")
 
     run(scenario)
 
 
 def test_failed_upload_leaves_the_document_unchanged(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             assert await ada.push("documents", announced(ada)) == []
             old = block("d", 7, text="left over", embedding=None, dims=0)
             assert await ada.push("vectorEmbeddings", old) == []
             full = h.services.settings.tiers["JIGGA"].__replace__(storage_bytes=500)
             monkeypatch.setitem(h.services.settings.tiers, "JIGGA", full)
-            refused(await ada.upload("roof.txt", TEXT), 409, "STORAGE_LIMIT")
+            check_problem(await ada.upload("roof.txt", TEXT), 409, "STORAGE_LIMIT")
             assert (await ada.live("documents"))["d"] == announced(ada)
             assert await ada.live("vectorEmbeddings") == {"d.7": old}
 
@@ -97,7 +97,7 @@ async def send(person, document_id, text=TEXT, session_id="s1"):
 
 def test_upload_repeated_with_its_id_makes_one_document(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             first = await send(ada, "chosen")
             again = await send(ada, "chosen")
@@ -110,7 +110,7 @@ def test_upload_repeated_with_its_id_makes_one_document(tmp_path):
 
 def test_upload_of_an_announced_document_keeps_its_id(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             assert await ada.push("documents", announced(ada)) == []
             answer = await send(ada, "d", session_id="s2")
@@ -122,7 +122,7 @@ def test_upload_of_an_announced_document_keeps_its_id(tmp_path):
 
 def test_upload_of_existing_file_borrows_it(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await send(ada, "chosen")
             other = (await send(ada, "other", session_id="s2")).json()
@@ -134,13 +134,13 @@ def test_upload_of_existing_file_borrows_it(tmp_path):
 
 def test_document_id_cannot_be_reused_for_other_text_or_after_deletion(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await send(ada, "chosen")
-            refused(await send(ada, "chosen", "Another text."), 409, "CONFLICT")
+            check_problem(await send(ada, "chosen", "Another text."), 409, "CONFLICT")
             assert texts(await ada.live("vectorEmbeddings")) == {"chosen.0": [TEXT]}
             await ada.call("DELETE", "/v1/documents/chosen")
-            refused(await send(ada, "chosen"), 409, "GONE")
+            check_problem(await send(ada, "chosen"), 409, "GONE")
             assert await ada.live("documents") == {}
 
     run(scenario)
@@ -148,12 +148,12 @@ def test_document_id_cannot_be_reused_for_other_text_or_after_deletion(tmp_path)
 
 def test_invalid_document_id_is_rejected(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for wrong in ("a b", "../up", "x" * 91):
-                refused(await send(ada, wrong), 400, "BAD_REQUEST")
+                check_problem(await send(ada, wrong), 400, "BAD_REQUEST")
             file = {"file": ("a.txt", b"a"), "id": ("b.txt", b"b")}
-            refused(await ada.call("POST", "/v1/documents", files=file), 400, "BAD_REQUEST")
+            check_problem(await ada.call("POST", "/v1/documents", files=file), 400, "BAD_REQUEST")
             assert await ada.live("documents") == {}
 
     run(scenario)

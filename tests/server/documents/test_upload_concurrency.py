@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from server.in_process_server import house, refused, run
+from server.in_process_server import check_problem, run, serve
 from unit.engines.files import hostile_files
 from unit.engines.files.file_reader import readers
 from vademecum.engines.files.subprocess_runner import CORES
@@ -32,12 +32,12 @@ def slow(person, number):
 
 def test_upload_over_user_limit_is_rejected_without_storing(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             tasks = [slow(ada, n) for n in range(h.services.uploads.limit.per_user)]
             await reading(1)
             answer = await ada.upload("notes.txt", "One more.")
-            detail = refused(answer, 503, "BUSY")["detail"]
+            detail = check_problem(answer, 503, "BUSY")["detail"]
             assert "notes.txt was not stored" in detail and "Try again" in detail
             assert int(answer.headers["Retry-After"]) > 0
             assert (await bob.upload("notes.txt", "Another user's.")).status_code == 201
@@ -50,13 +50,13 @@ def test_upload_over_user_limit_is_rejected_without_storing(tmp_path):
 
 def test_concurrent_uploads_of_all_users_are_limited(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             h.services.uploads.limit.total = 2
             people = [await h.person() for _ in range(3)]
             tasks = [slow(person, 0) for person in people[:2]]
             await reading(1)
             answer = await people[2].upload("notes.txt", "A third user's.")
-            assert "as many files as it can" in refused(answer, 503, "BUSY")["detail"]
+            assert "as many files as it can" in check_problem(answer, 503, "BUSY")["detail"]
             await give_up(*tasks)
             assert (await people[2].upload("notes.txt", "A third user's.")).status_code == 201
 
@@ -69,7 +69,7 @@ def test_upload_over_the_limit_is_not_read(tmp_path):
             raise AssertionError("it was read")
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             h.services.uploads.limit = UploadLimit(per_user=0)
             with pytest.raises(Busy):
@@ -80,7 +80,7 @@ def test_upload_over_the_limit_is_not_read(tmp_path):
 
 def test_slow_files_of_other_users_do_not_block_uploads(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             bob = await h.person()
             tasks = [slow(await h.person(), 0) for _ in range(CORES)]
             await reading(CORES)
@@ -94,7 +94,7 @@ def test_slow_files_of_other_users_do_not_block_uploads(tmp_path):
 
 def test_slow_files_of_one_user_leave_cores_free_for_other_users(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             tasks = [slow(ada, n) for n in range(h.services.uploads.limit.per_user)]
             await reading(1)

@@ -1,7 +1,7 @@
 """Uploads during which the session is deleted, or all data of the account is forgotten, while the file is parsed."""
 
 from property.rows import session
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.services.documents import upload
 
 TEXT = "The landlord repairs the roof."
@@ -19,7 +19,7 @@ def while_it_is_read(monkeypatch, happens):
 
 def test_document_survives_session_deletion_during_upload(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.push("sessions", session("s1"))
             while_it_is_read(monkeypatch, lambda: ada.call("DELETE", "/v1/sessions/s1"))
@@ -33,7 +33,7 @@ def test_document_survives_session_deletion_during_upload(tmp_path, monkeypatch)
 
 def test_forget_everything_during_upload_stores_no_document(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             everything = {"confirm": "forget everything"}
             while_it_is_read(monkeypatch, lambda: ada.call("POST", "/v1/forget", json=everything))

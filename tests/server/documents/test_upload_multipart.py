@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from server.in_process_server import house, refused, run
+from server.in_process_server import check_problem, run, serve
 
 FILE = b'--B\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nThe lease ends.\r\n'
 END = b"--B--\r\n"
@@ -49,9 +49,9 @@ async def sent(person, body, kind="multipart/form-data; boundary=B"):
 )
 def test_malformed_upload_form_is_rejected(tmp_path, body, kind):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
-            assert "500" not in refused(await sent(ada, body, kind), 400, "BAD_REQUEST")["detail"]
+            assert "500" not in check_problem(await sent(ada, body, kind), 400, "BAD_REQUEST")["detail"]
             assert await ada.live("documents") == {}
 
     run(scenario)
@@ -60,7 +60,7 @@ def test_malformed_upload_form_is_rejected(tmp_path, body, kind):
 @pytest.mark.parametrize("charset", [b"bogus", b"hex", b"idna", b"undefined", b"utf-16", b'"a\0b"'])
 def test_declared_encoding_of_a_form_part_is_ignored(tmp_path, charset):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             answer = await sent(ada, FILE + field(b"s1", charset) + END)
             assert (answer.status_code, answer.json()["document"]["activeSessions"]) == (201, ["s1"])
@@ -70,11 +70,11 @@ def test_declared_encoding_of_a_form_part_is_ignored(tmp_path, charset):
 
 def test_form_field_that_is_slow_to_decode_is_rejected_quickly(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             body = FILE + field(b"a" * 100_000 + b"-" + b"b" * 100_000, b"punycode") + END
             began = time.thread_time()
-            refused(await sent(ada, body), 400, "BAD_REQUEST")
+            check_problem(await sent(ada, body), 400, "BAD_REQUEST")
             # CPU seconds. Decoding once took 1.2 s, and 100 times as long for ten times as many bytes.
             assert time.thread_time() - began < 0.5
 
@@ -88,7 +88,7 @@ def test_upload_sent_in_small_pieces_is_accepted(tmp_path):
             await asyncio.sleep(0)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             answer = await sent(ada, pieces(FILE + field(b"s1") + END))
             assert (answer.status_code, answer.json()["document"]["size"]) == (201, 15)
@@ -114,7 +114,7 @@ ENCODED_NAMES = {
 @pytest.mark.parametrize(("parameter", "name"), ENCODED_NAMES.items())
 def test_encoded_file_name_of_upload_is_decoded(tmp_path, parameter, name):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             head = f'--B\r\nContent-Disposition: form-data; name="file"; {parameter}\r\nContent-Type: text/plain\r\n\r\n'
             answer = await sent(ada, head.encode() + b"Words\r\n--B--\r\n")

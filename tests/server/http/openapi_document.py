@@ -6,7 +6,7 @@ import jsonschema_rs
 
 
 class ServedDocument:
-    """The served document. `check` validates a response against it, and `held` names the operations checked so far."""
+    """The served document. `check` validates a response against it, and `checked` names the operations checked so far."""
 
     def __init__(self, document):
         self.document = document
@@ -15,7 +15,7 @@ class ServedDocument:
             for path, item in document["paths"].items()
             for method, operation in item.items()
         }
-        self.held = set()
+        self.checked = set()
 
     async def call(self, person, name, status=200, *, path=(), **request):
         operation = self.operations[name]
@@ -26,16 +26,16 @@ class ServedDocument:
         return answer
 
     def check(self, name, answer):
-        self.held.add(name)
-        said = self.operations[name]["responses"][str(answer.status_code)]["content"]
+        self.checked.add(name)
+        content_types = self.operations[name]["responses"][str(answer.status_code)]["content"]
         media = answer.headers["content-type"].split(";")[0]
-        assert list(said) == [media], name
+        assert list(content_types) == [media], name
         if media.endswith("json"):
-            self.fits(said[media]["schema"], answer.json())
+            self.validate(content_types[media]["schema"], answer.json())
 
-    def fits(self, schema, value):
-        whole = {**schema, "components": self.document["components"]}
-        jsonschema_rs.validator_for(whole).validate(value)
+    def validate(self, schema, value):
+        complete = {**schema, "components": self.document["components"]}
+        jsonschema_rs.validator_for(complete).validate(value)
 
 
 async def load_document(h, person):

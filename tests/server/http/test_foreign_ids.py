@@ -19,8 +19,8 @@ from property import rows as make
 from property.sync_wire import COLLECTIONS
 from server.agents.agent_events import join_project
 from server.http.route_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, TABLE, rows
-from server.in_process_server import house, run
-from server.scripted_llm import MODEL, Rule, speaking
+from server.in_process_server import run, serve
+from server.scripted_llm import MODEL, Rule, start_llm
 from vademecum.http.routes.operations.static_app import app_routes
 from vademecum.services.runtime.ids import new_id
 
@@ -118,13 +118,13 @@ async def fill(h, ada):
     await ada.call("POST", "/v1/observations", json={"events": [done]})
     listed = await ada.call("GET", "/v1/observations", params={"project": ids["project"]})
     ids["observation"] = listed.json()["observations"][0]["id"]
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     return ids
 
 
 async def everything(h, ada):
     """Return all data of Ada that her own requests return, and her account record."""
-    held = await h.everything(ada)
+    held = await h.pull_all(ada)
     held["observations"] = (await ada.call("GET", "/v1/observations?project=*")).json()
     held["me"] = (await ada.call("GET", "/v1/me")).json()
     held["tokens"] = (await ada.call("GET", "/v1/tokens")).json()
@@ -144,7 +144,7 @@ async def own_ids(h, person):
 
 def test_every_route_has_requests_with_ids_of_another_account(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             served, known = routes_of(h.app), set(TABLE)
             assert served - known == set(), "add requests with foreign ids for these new routes to the table"
             assert known - served == set(), "remove these routes from the table, because they no longer exist"
@@ -160,8 +160,8 @@ def test_foreign_ids_are_answered_like_unknown_ids(tmp_path):
 
     async def scenario():
         async with (
-            speaking(Rule(say=["{system}"])) as model,
-            house(tmp_path, assistant_url=model.url, assistant_model=MODEL) as h,
+            start_llm(Rule(say=["{system}"])) as model,
+            serve(tmp_path, assistant_url=model.url, assistant_model=MODEL) as h,
         ):
             ada, bob, carol = await h.person(), await h.person(), await h.person()
             foreign = await fill(h, ada)
@@ -200,7 +200,7 @@ def test_stream_contains_only_changes_of_its_own_account(tmp_path):
     """Bob reads all his streams while Ada writes to every collection and uploads, borrows and deletes a document."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             paths = ["/v1/sync/stream", *(f"/v1/sync/{name}/0/pullStream" for name in COLLECTIONS)]
             streams = [asyncio.create_task(bob.call("GET", path)) for path in paths]
@@ -224,7 +224,7 @@ def test_identical_files_are_deduplicated_only_within_an_account(tmp_path):
     """An upload must not reveal whether another user already has the file."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             first = (await ada.upload("hers.txt", f"The {CANARY} sings.")).json()
             second = (await bob.upload("his.txt", f"The {CANARY} sings.")).json()
@@ -241,7 +241,7 @@ def test_two_accounts_may_use_the_same_row_ids(tmp_path):
     """Devices choose ids, so two accounts may use the same id for different rows, in the records and in the index."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             for person, word in ((ada, "walrus"), (bob, "heron")):
                 mine = make.document(person.id, "d1", activeSessions=["s1"])
@@ -253,7 +253,7 @@ def test_two_accounts_may_use_the_same_row_ids(tmp_path):
                 assert own in (await person.search("water"))["results"][0]["text"]
                 assert (await person.search(other))["results"] == []
             assert (await bob.call("DELETE", "/v1/documents/d1")).status_code == 200
-            await h.settle(bob)
+            await h.drain_jobs(bob)
             assert (await ada.search("walrus"))["results"] and set(await ada.live("documents")) == {"d1"}
 
     run(scenario)

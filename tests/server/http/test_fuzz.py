@@ -16,20 +16,20 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from server.threaded_server import Threaded
+from server.threaded_server import ThreadedServer
 
 EXAMPLES = 200 if os.environ.get("SOAK") else 3
 LEFT_OUT = ("/v1/sync/stream", "pullStream", "/v1/me", "/v1/sign-out")
 CONFORMS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
-class Served(Threaded):
+class Served(ThreadedServer):
     """A server in a thread, and a client of its only account."""
 
     def __init__(self, data) -> None:
         super().__init__(data)
-        self.person = self.ask(self.house.person())
-        self.schema = json.loads(json.dumps(self.house.app.openapi_schema.to_schema()))
+        self.person = self.ask(self.harness.person())
+        self.schema = json.loads(json.dumps(self.harness.app.openapi_schema.to_schema()))
 
     def call(self, request):
         return self.ask(self.person.client.send(request))

@@ -6,7 +6,7 @@ import pytest
 
 from property.rows import session
 from server.http.route_requests import TABLE
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 
 # Paths of streams, whose GET response does not end by itself.
 STREAMS = ("/v1/sync/facts/0/pullStream", "/v1/sync/stream")
@@ -26,7 +26,7 @@ PLAIN = (
 @pytest.mark.parametrize("path", PLAIN)
 def test_head_request_returns_headers_of_get_without_a_body(tmp_path, path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("sessions", session("s1"))
             got, head = await ada.call("GET", path), await ada.call("HEAD", path)
@@ -41,7 +41,7 @@ def test_head_request_returns_headers_of_get_without_a_body(tmp_path, path):
 @pytest.mark.parametrize("path", STREAMS)
 def test_head_request_for_a_stream_ends_immediately(tmp_path, path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             answer = await asyncio.wait_for(ada.call("HEAD", path), 30)
             assert answer.status_code == 200 and answer.headers["content-type"].startswith(
@@ -54,7 +54,7 @@ def test_head_request_for_a_stream_ends_immediately(tmp_path, path):
 
 def test_every_get_route_accepts_head(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for route in TABLE:
                 method, path = route.split(" ", 1)
@@ -69,7 +69,7 @@ def test_every_get_route_accepts_head(tmp_path):
 
 def test_head_request_ignores_a_range_header(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             answer = await ada.call("HEAD", "/schema/openapi.json", headers={"Range": "bytes=0-1"})
             assert answer.status_code == 200

@@ -9,7 +9,7 @@ import threading
 import httpx
 import pytest
 
-from server.in_process_server import MODELS, browser, house, run
+from server.in_process_server import MODELS, browser, run, serve
 from vademecum.app import create_app
 from vademecum.http.routes.operations import health_metrics
 from vademecum.settings import Secret, Settings
@@ -45,8 +45,8 @@ def is_problem(answer):
 
 def test_health_route_needs_no_credentials(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
-            answer = await anyone.get("/health")
+        async with serve(tmp_path) as h, browser(h, "203.0.113.9") as anonymous:
+            answer = await anonymous.get("/health")
             assert (answer.status_code, answer.json()) == (200, {"alive": True})
 
     run(scenario)
@@ -54,14 +54,14 @@ def test_health_route_needs_no_credentials(tmp_path):
 
 def test_readiness_names_store_index_and_model(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as anyone:
+        async with serve(tmp_path) as h, browser(h) as anonymous:
             await h.services.inference.get()
-            answer = await anyone.get("/ready")
+            answer = await anonymous.get("/ready")
             assert answer.status_code == 200
             assert answer.json() == {"ready": True, "store": "ok", "index": "ok", "model": None, "fenced": 0}
-        async with house(tmp_path / "two", model=MODELS) as h, browser(h) as anyone:
+        async with serve(tmp_path / "two", model=MODELS) as h, browser(h) as anonymous:
             await h.services.inference.get()
-            assert (await anyone.get("/ready")).json()["model"] == "all-minilm-l6-v2"
+            assert (await anonymous.get("/ready")).json()["model"] == "all-minilm-l6-v2"
 
     run(scenario)
 
@@ -69,18 +69,18 @@ def test_readiness_names_store_index_and_model(tmp_path):
 def test_readiness_is_503_while_data_folder_is_unwritable(tmp_path):
     async def scenario():
         data, away = tmp_path / "data", tmp_path / "away"
-        async with house(data) as h, browser(h) as anyone:
+        async with serve(data) as h, browser(h) as anonymous:
             await h.services.inference.get()
-            assert (await anyone.get("/ready")).status_code == 200
+            assert (await anonymous.get("/ready")).status_code == 200
             data.rename(away)
-            answer = await anyone.get("/ready")
+            answer = await anonymous.get("/ready")
             assert answer.status_code == 503
             assert answer.json()["ready"] is False and "failed" in answer.json()["index"]
-            assert (await anyone.get("/health")).status_code == 200, (
+            assert (await anonymous.get("/health")).status_code == 200, (
                 "the server must be alive although it is not ready"
             )
             away.rename(data)
-            assert (await anyone.get("/ready")).status_code == 200
+            assert (await anonymous.get("/ready")).status_code == 200
             assert not list(data.glob(".probe*")), "the check must leave no file"
 
     run(scenario)
@@ -88,12 +88,12 @@ def test_readiness_is_503_while_data_folder_is_unwritable(tmp_path):
 
 def test_readiness_is_503_when_store_is_unreadable(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as anyone:
+        async with serve(tmp_path) as h, browser(h) as anonymous:
             await h.services.inference.get()
             await h.services.instance.run(
                 lambda cursor: cursor.execute(f"DROP TABLE {h.services.accounts._alias}.main.accounts")
             )
-            answer = await anyone.get("/ready")
+            answer = await anonymous.get("/ready")
             assert answer.status_code == 503 and "failed" in answer.json()["store"]
 
     run(scenario)
@@ -111,8 +111,8 @@ def test_server_with_damaged_model_is_not_ready_but_stops_cleanly(tmp_path):
             services = app.state.services
             await soon(services.inference._opening.done)
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as anyone:
-                answer = await anyone.get("/ready")
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as anonymous:
+                answer = await anonymous.get("/ready")
                 assert answer.status_code == 503 and answer.json()["model"] is None
 
     run(scenario)
@@ -120,7 +120,7 @@ def test_server_with_damaged_model_is_not_ready_but_stops_cleanly(tmp_path):
 
 def test_metrics_describe_the_server_without_user_data(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as machine:
+        async with serve(tmp_path) as h, browser(h) as machine:
             ada = await h.person()
             await ada.upload("lease.txt", "The tenant gives notice three months before.")
             secret = {"Authorization": f"Local {h.services.local_secret}"}
@@ -141,7 +141,7 @@ def test_metrics_describe_the_server_without_user_data(tmp_path):
 def test_metrics_require_administrator_or_metrics_token(tmp_path, address):
     async def scenario():
         async with (
-            house(tmp_path, metrics_token=Secret("scraping-secret")) as h,
+            serve(tmp_path, metrics_token=Secret("scraping-secret")) as h,
             browser(h, address) as somebody,
         ):
             ada, admin = await h.person(), await h.person()
@@ -157,7 +157,7 @@ def test_metrics_require_administrator_or_metrics_token(tmp_path, address):
                 answer = await somebody.get("/metrics", headers={"Authorization": words} if words else {})
                 assert answer.status_code == status, words
                 assert status == 200 or is_problem(answer)
-        async with house(tmp_path) as h, browser(h, address) as somebody:
+        async with serve(tmp_path) as h, browser(h, address) as somebody:
             for words in ("Bearer ", "Bearer", "Bearer scraping-secret"):
                 assert (await somebody.get("/metrics", headers={"Authorization": words})).status_code == 401
 
@@ -166,7 +166,7 @@ def test_metrics_require_administrator_or_metrics_token(tmp_path, address):
 
 def test_local_routes_require_loopback_and_the_secret(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             right = {"Authorization": f"Local {h.services.local_secret}"}
             asked = [("127.0.0.1", right, 200), ("203.0.113.9", right, 401), ("127.0.0.1", {"Authorization": "Local x"}, 401),
                      ("127.0.0.1", {"Authorization": "Local "}, 401)]  # fmt: skip
@@ -186,7 +186,7 @@ def test_local_routes_require_loopback_and_the_secret(tmp_path):
 
 def test_unknown_path_is_a_problem_for_every_method(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as stranger:
+        async with serve(tmp_path) as h, browser(h) as stranger:
             ada = await h.person()
             wrong = []
             for place in PLACES:
@@ -213,7 +213,7 @@ def test_unknown_path_is_a_problem_for_every_method(tmp_path):
 
 def test_unsupported_method_gets_405_problem(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for method, path in (
                 ("POST", "/health"),
@@ -229,8 +229,8 @@ def test_unsupported_method_gets_405_problem(tmp_path):
 
 def test_schema_lists_public_routes_and_hides_local_routes(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
-            answer = await anyone.get("/schema/openapi.json")
+        async with serve(tmp_path) as h, browser(h, "203.0.113.9") as anonymous:
+            answer = await anonymous.get("/schema/openapi.json")
             assert answer.status_code == 200
             told = answer.json()
             assert told["openapi"].startswith("3.1") and told["info"]["title"] == "Vademecum"
@@ -252,8 +252,8 @@ def test_schema_lists_public_routes_and_hides_local_routes(tmp_path):
 
 def test_api_page_loads_no_resource_from_other_origins(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
-            page = await anyone.get("/schema")
+        async with serve(tmp_path) as h, browser(h, "203.0.113.9") as anonymous:
+            page = await anonymous.get("/schema")
             assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
             policy = page.headers["content-security-policy"]
             assert "default-src 'self'" in policy and "script-src 'self' 'wasm-unsafe-eval'" in policy
@@ -262,14 +262,14 @@ def test_api_page_loads_no_resource_from_other_origins(tmp_path):
             files = [place for place in asked if not place.startswith("data:")]
             assert len(files) >= 3 and all(place.startswith("/schema/files/") for place in files)
             for place in files:
-                answer = await anyone.get(place)
+                answer = await anonymous.get(place)
                 assert answer.status_code == 200 and len(answer.content) > 50, place
                 kind = "javascript" if place.endswith(".js") else "css"
                 assert kind in answer.headers["content-type"]
-            start = (await anyone.get("/schema/files/start.js")).text
+            start = (await anonymous.get("/schema/files/start.js")).text
             assert re.findall(r"https?:|['\"]//", start) == []
             assert '"/schema/openapi.json"' in start and "validatorUrl: null" in start
-            told = (await anyone.get("/schema/openapi.json")).json()
+            told = (await anonymous.get("/schema/openapi.json")).json()
             assert [server["url"] for server in told.get("servers", [])] in ([], ["/"])
 
     run(scenario)
@@ -277,7 +277,7 @@ def test_api_page_loads_no_resource_from_other_origins(tmp_path):
 
 def test_oversized_body_gets_413_problem(tmp_path):
     async def scenario():
-        async with house(tmp_path, body_max=1000) as h:
+        async with serve(tmp_path, body_max=1000) as h:
             ada = await h.person()
             answer = await ada.call("POST", "/v1/sync/facts/0/push", content=b"[" + b" " * 2000 + b"]")
             assert answer.status_code == 413 and is_problem(answer) and answer.json()["code"] == "TOO_LARGE"
@@ -288,7 +288,7 @@ def test_oversized_body_gets_413_problem(tmp_path):
 
 def test_concurrent_readiness_checks_of_blocked_store_share_one_thread(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             with h.services.accounts._lock:
                 checks = [asyncio.create_task(h.services.accounts.ping()) for _ in range(20)]
                 await asyncio.sleep(0)  # let each check pass its call to the thread
@@ -310,12 +310,12 @@ def test_readiness_check_responds_in_time_while_storage_hangs(tmp_path, monkeypa
     monkeypatch.setattr(health_metrics, "_write_probe", lambda parts: may_end.wait(60))
 
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as anyone:
+        async with serve(tmp_path) as h, browser(h) as anonymous:
             try:
                 with h.services.accounts._lock:
                     async with asyncio.timeout(20):
                         for _ in range(2):
-                            answer = await anyone.get("/ready")
+                            answer = await anonymous.get("/ready")
                             assert answer.status_code == 503
                             body = answer.json()
                             assert (
@@ -325,6 +325,6 @@ def test_readiness_check_responds_in_time_while_storage_hangs(tmp_path, monkeypa
                             assert body["index"] == "failed: the data folder cannot be written (TimeoutError)"
             finally:
                 may_end.set()
-            assert (await anyone.get("/ready")).json()["store"] == "ok"
+            assert (await anonymous.get("/ready")).json()["store"] == "ok"
 
     run(scenario)

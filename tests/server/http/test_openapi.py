@@ -7,7 +7,7 @@ import pytest
 
 from property.rows import fact
 from server.http.openapi_document import ServedDocument, load_document
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import UnreadableFile, VademecumError
 from vademecum.http.openapi.schema import CODE_MEANINGS
@@ -20,7 +20,7 @@ def document(tmp_path_factory):
     found = []
 
     async def scenario():
-        async with house(tmp_path_factory.mktemp("house")) as h:
+        async with serve(tmp_path_factory.mktemp("server")) as h:
             found.append((await load_document(h, await h.person())).document)
 
     run(scenario)
@@ -93,42 +93,42 @@ def kinds(kind):
 
 def test_operations_documented_without_security_need_no_credentials(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            anyone = await h.person()
-            told = await load_document(h, anyone)
-            assert told.document["security"] == [{"token": []}, {"cookie": []}]
-            assert set(told.document["components"]["securitySchemes"]) == {"token", "cookie"}
-            del anyone.client.headers["Authorization"]
-            for operation in told.operations.values():
+        async with serve(tmp_path) as h:
+            anonymous = await h.person()
+            api = await load_document(h, anonymous)
+            assert api.document["security"] == [{"token": []}, {"cookie": []}]
+            assert set(api.document["components"]["securitySchemes"]) == {"token", "cookie"}
+            del anonymous.client.headers["Authorization"]
+            for operation in api.operations.values():
                 path = operation["path"].replace("{version}", "0")
-                answer = await anyone.call(operation["method"].upper(), path)
+                answer = await anonymous.call(operation["method"].upper(), path)
                 assert (operation.get("security") == []) == (answer.status_code != 401), operation["path"]
 
     run(scenario)
 
 
 def test_push_and_upload_bodies_are_described(document):
-    told = ServedDocument(document)
-    push = told.operations["push"]["requestBody"]
+    api = ServedDocument(document)
+    push = api.operations["push"]["requestBody"]
     assert push["required"]
     schema = push["content"]["application/json"]["schema"]
-    told.fits(schema, [{"newDocumentState": fact("f1"), "assumedMasterState": fact("f1")}])
+    api.validate(schema, [{"newDocumentState": fact("f1"), "assumedMasterState": fact("f1")}])
     for wrong in ({}, [{}], [{"newDocumentState": {"id": "f1"}}]):
         with pytest.raises(jsonschema_rs.ValidationError):
-            told.fits(schema, wrong)
-    assert list(told.operations["uploadDocument"]["requestBody"]["content"]) == ["multipart/form-data"]
-    assert list(told.operations["export"]["responses"]["200"]["content"]) == ["application/zip"]
+            api.validate(schema, wrong)
+    assert list(api.operations["uploadDocument"]["requestBody"]["content"]) == ["multipart/form-data"]
+    assert list(api.operations["export"]["responses"]["200"]["content"]) == ["application/zip"]
 
 
 def test_request_limits_are_documented_and_enforced(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
-            told = await load_document(h, ada)
+            api = await load_document(h, ada)
             bounded = set()
-            for name, operation in told.operations.items():
-                for wrong in _wrong(told, operation):
-                    await _hold(told, ada, name, wrong)
+            for name, operation in api.operations.items():
+                for wrong in _wrong(api, operation):
+                    await _hold(api, ada, name, wrong)
                     bounded.add(name)
             lists = {
                 "pull",
@@ -151,18 +151,18 @@ def test_request_limits_are_documented_and_enforced(tmp_path):
     run(scenario)
 
 
-async def _hold(told, ada, name, wrong):
+async def _hold(api, ada, name, wrong):
     """Check that the server rejects a request. `wrong`: the request's arguments, and the expected error message."""
     asked, said = wrong
     place = {"name": "facts", "version": 0, "type": "place"}
     place |= {
-        one["name"]: "x" for one in told.operations[name].get("parameters", []) if one["name"] not in place
+        one["name"]: "x" for one in api.operations[name].get("parameters", []) if one["name"] not in place
     }
-    answer = await told.call(ada, name, 400, path=place, **asked)
+    answer = await api.call(ada, name, 400, path=place, **asked)
     assert answer.json()["detail"] == said, name
 
 
-def _wrong(told, operation):
+def _wrong(api, operation):
     """Yield requests with a value outside each documented limit, each with the expected error message."""
     query = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "query"}
     needed = {name: "x" for name, one in query.items() if one["required"]}
@@ -171,7 +171,7 @@ def _wrong(told, operation):
             for value, said in _outside(one["schema"]):
                 yield {"params": needed | {name: value}}, f"{_called(name)} {said}."
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    schema = told.document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
+    schema = api.document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
     for name in {"query", "limit"} & schema.get("properties", {}).keys():
         for value, said in _outside(schema["properties"][name]):
             yield {"json": dict.fromkeys(schema["required"], "x") | {name: value}}, f"{_called(name)} {said}."
@@ -192,24 +192,24 @@ def _outside(schema):
 
 def test_agent_operations_document_the_required_project(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
-            told = await load_document(h, ada)
+            api = await load_document(h, ada)
             for name in ("listObservations", "listAgentProjects", "listAgentSessions", "briefAgent", "getTimeline",
                          "pinObservation", "deleteObservation"):  # fmt: skip
-                (project,) = (one for one in told.operations[name]["parameters"] if one["name"] == "project")
+                (project,) = (one for one in api.operations[name]["parameters"] if one["name"] == "project")
                 assert project["required"] and project["schema"]["type"] == "string", name
                 request = {"path": {"observationId": "x"}, "json": {"pinned": True}}
-                answer = await told.call(ada, name, 400, **request)
+                answer = await api.call(ada, name, 400, **request)
                 assert answer.json()["detail"].startswith("Name the project"), name
             for name, body in {"readObservations": {"ids": []}, "searchObservations": {"query": "x"}}.items():
-                answer = await told.call(ada, name, 400, json=body)
+                answer = await api.call(ada, name, 400, json=body)
                 assert answer.json()["detail"] == "The body lacks `project`."
-                ref = told.operations[name]["requestBody"]["content"]["application/json"]["schema"]
-                told.fits(ref, body | {"project": None})
+                ref = api.operations[name]["requestBody"]["content"]["application/json"]["schema"]
+                api.validate(ref, body | {"project": None})
                 with pytest.raises(jsonschema_rs.ValidationError):
-                    told.fits(ref, body)
-                await told.call(ada, name, json=body | {"project": None})
+                    api.validate(ref, body)
+                await api.call(ada, name, json=body | {"project": None})
 
     run(scenario)
 
@@ -217,7 +217,7 @@ def test_agent_operations_document_the_required_project(tmp_path):
 def test_relationship_deletion_documents_body_and_query_parameters(document):
     operation = ServedDocument(document).operations["disconnectEntities"]
     assert operation["requestBody"]["required"] is False
-    ServedDocument(document).fits(
+    ServedDocument(document).validate(
         operation["requestBody"]["content"]["application/json"]["schema"],
         {"fromId": "a", "toId": "b", "label": "knows"},
     )

@@ -4,15 +4,17 @@ import pytest
 
 from property.rows import session
 from property.sync_wire import alone
-from server.in_process_server import browser, house, refused, run, with_token
+from server.in_process_server import browser, check_problem, run, serve, with_token
 
 
 def test_problem_says_if_token_is_invalid_or_browser_is_signed_out(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
-            detail = refused(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")["detail"]
+        async with serve(tmp_path) as h:
+            detail = check_problem(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")[
+                "detail"
+            ]
             assert detail.startswith("This API token is unknown or revoked.")
-            detail = refused(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")["detail"]
+            detail = check_problem(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")["detail"]
             assert detail.startswith("You are signed out.")
 
     run(scenario)
@@ -24,9 +26,9 @@ def test_problem_says_if_token_is_invalid_or_browser_is_signed_out(tmp_path):
 )
 def test_problem_for_missing_confirmation_names_the_expected_body(tmp_path, method, path, sentence):
     async def scenario(ada):
-        detail = refused(await ada.call(method, path, json={}), 400, "BAD_REQUEST")["detail"]
+        detail = check_problem(await ada.call(method, path, json={}), 400, "BAD_REQUEST")["detail"]
         assert f'send {{"confirm": "{sentence}"}}. Nothing was changed.' in detail
-        detail = refused(await ada.call(method, path), 400, "BAD_REQUEST")["detail"]
+        detail = check_problem(await ada.call(method, path), 400, "BAD_REQUEST")["detail"]
         assert detail == "The body is missing."
 
     alone(tmp_path, scenario)
@@ -35,7 +37,7 @@ def test_problem_for_missing_confirmation_names_the_expected_body(tmp_path, meth
 def test_problem_names_the_missing_body_field(tmp_path):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/search", json={"query": "apples"})
-        assert refused(answer, 400, "BAD_REQUEST")["detail"] == "The body lacks `sessionId`."
+        assert check_problem(answer, 400, "BAD_REQUEST")["detail"] == "The body lacks `sessionId`."
 
     alone(tmp_path, scenario)
 
@@ -43,7 +45,7 @@ def test_problem_names_the_missing_body_field(tmp_path):
 def test_problem_names_the_invalid_body_field(tmp_path):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/memories", json={"text": "Tea.", "sessionId": "a b"})
-        assert refused(answer, 400, "BAD_REQUEST")["detail"].startswith(
+        assert check_problem(answer, 400, "BAD_REQUEST")["detail"].startswith(
             "`sessionId` must have 1 to 100 characters"
         )
 
@@ -62,10 +64,10 @@ def test_problem_for_invalid_date_names_the_expected_format(tmp_path):
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
 def test_problem_names_the_invalid_session_id(tmp_path, path, session):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             answer = await ada.call("POST", path, json={"query": "roof", "sessionId": session})
-            assert refused(answer, 400, "BAD_REQUEST")["detail"] == "`sessionId` is not an id."
+            assert check_problem(answer, 400, "BAD_REQUEST")["detail"] == "`sessionId` is not an id."
 
     run(scenario)
 
@@ -88,7 +90,7 @@ def test_problem_for_reserved_id_names_the_rule(tmp_path, name):
 def test_problem_explains_that_upload_needs_exactly_one_file(tmp_path, parts):
     async def scenario(ada):
         answer = await ada.call("POST", "/v1/documents", files=parts)
-        detail = refused(answer, 400, "BAD_REQUEST")["detail"]
+        detail = check_problem(answer, 400, "BAD_REQUEST")["detail"]
         assert (
             detail == "`file` must be one file: one part of that name, with a filename. Nothing was changed."
         )

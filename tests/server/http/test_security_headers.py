@@ -3,7 +3,7 @@
 import asyncio
 
 from server.accounts.account_clients import with_browser
-from server.in_process_server import browser, house, run
+from server.in_process_server import browser, run, serve
 
 PLACES = [
     "/",
@@ -24,9 +24,9 @@ def directives(answer):
 
 def test_every_response_has_security_headers(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as anyone:
+        async with serve(tmp_path) as h, browser(h) as anonymous:
             for place in PLACES:
-                answer = await anyone.get(place)
+                answer = await anonymous.get(place)
                 policy = directives(answer)
                 assert policy["script-src"] == "'self' 'wasm-unsafe-eval'", place
                 assert policy["connect-src"] == policy["worker-src"] == policy["default-src"] == "'self'", (
@@ -46,9 +46,9 @@ def test_every_response_has_security_headers(tmp_path):
 
 def test_inline_styles_are_allowed_only_by_their_hash(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as anyone:
+        async with serve(tmp_path) as h, browser(h) as anonymous:
             for place in PLACES[1:]:  # not the app's page, whose UI library creates style elements
-                answer = await anyone.get(place)
+                answer = await anonymous.get(place)
                 inline = "<style" in answer.text
                 allowed = directives(answer).get("style-src", "")
                 assert allowed.startswith("'sha256-") == inline and "unsafe" not in allowed, place
@@ -58,7 +58,7 @@ def test_inline_styles_are_allowed_only_by_their_hash(tmp_path):
 
 def test_private_responses_forbid_caching(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.upload("a.txt", "mine")
             secret = await (await with_browser(h, ada)).call("POST", "/v1/tokens", json={})
@@ -83,9 +83,9 @@ def test_private_responses_forbid_caching(tmp_path):
 
 def test_responses_with_public_files_allow_caching(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, browser(h) as anyone:
+        async with serve(tmp_path) as h, browser(h) as anonymous:
             for place in ("/", "/schema/files/start.js"):
-                answer = await anyone.get(place)
+                answer = await anonymous.get(place)
                 # The page is an error if the app is not built.
                 kept = "no-cache" if answer.status_code == 200 else "no-store"
                 assert answer.headers["cache-control"] == kept, place

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from litestar import Litestar
 
-from server.in_process_server import browser, house, refused, run
+from server.in_process_server import browser, check_problem, run, serve
 from vademecum.http.routes.operations.static_app import BUILT, TYPES, app_routes
 
 ROOT = Path(__file__).parents[3]
@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[3]
 
 def with_pages(tmp_path, scenario):
     async def whole():
-        async with house(tmp_path) as h, browser(h) as anyone:
-            await scenario(anyone)
+        async with serve(tmp_path) as h, browser(h) as anonymous:
+            await scenario(anonymous)
 
     run(whole)
 
@@ -28,11 +28,11 @@ def built(kind):
 
 @pytest.mark.parametrize("kind", ["ort-*.wasm", "ort-*.mjs", "backendWorker-*.js"])
 def test_asset_is_immutable_and_compressed_on_request(tmp_path, kind):
-    async def scenario(anyone):
+    async def scenario(anonymous):
         path = built(kind)
         url = f"/assets/{path.name}"
-        packed = await anyone.get(url, headers={"Accept-Encoding": "gzip"})
-        plain = await anyone.get(url, headers={"Accept-Encoding": "identity"})
+        packed = await anonymous.get(url, headers={"Accept-Encoding": "gzip"})
+        plain = await anonymous.get(url, headers={"Accept-Encoding": "identity"})
         assert packed.content == plain.content == path.read_bytes(), (
             "httpx must decompress the asset to the same content"
         )
@@ -47,12 +47,12 @@ def test_asset_is_immutable_and_compressed_on_request(tmp_path, kind):
 
 
 def test_app_page_is_revalidated_and_sent_only_when_changed(tmp_path):
-    async def scenario(anyone):
-        page = await anyone.get("/embedder.html")
+    async def scenario(anonymous):
+        page = await anonymous.get("/embedder.html")
         assert (page.status_code, page.headers["cache-control"]) == (200, "no-cache")
-        again = await anyone.get("/embedder.html", headers={"If-None-Match": page.headers["etag"]})
+        again = await anonymous.get("/embedder.html", headers={"If-None-Match": page.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
-        assert (await anyone.head("/embedder.html")).status_code == 200
+        assert (await anonymous.head("/embedder.html")).status_code == 200
 
     with_pages(tmp_path, scenario)
 
@@ -69,9 +69,9 @@ def test_app_page_is_revalidated_and_sent_only_when_changed(tmp_path):
     ],
 )
 def test_unchanged_cached_page_is_not_sent_again(tmp_path, header, known):
-    async def scenario(anyone):
-        tag = (await anyone.get("/embedder.html")).headers["etag"]
-        answer = await anyone.get("/embedder.html", headers={"If-None-Match": header.format(tag=tag)})
+    async def scenario(anonymous):
+        tag = (await anonymous.get("/embedder.html")).headers["etag"]
+        answer = await anonymous.get("/embedder.html", headers={"If-None-Match": header.format(tag=tag)})
         assert answer.status_code == (304 if known else 200)
 
     with_pages(tmp_path, scenario)
@@ -93,16 +93,16 @@ def test_unchanged_cached_page_is_not_sent_again(tmp_path, header, known):
     ],
 )
 def test_asset_is_compressed_only_if_accepted(tmp_path, header, packed):
-    async def scenario(anyone):
+    async def scenario(anonymous):
         url = f"/assets/{built('backendWorker-*.js').name}"
-        answer = await anyone.head(url, headers={"Accept-Encoding": header})
+        answer = await anonymous.head(url, headers={"Accept-Encoding": header})
         assert answer.headers.get("content-encoding") == ("gzip" if packed else None)
 
     with_pages(tmp_path, scenario)
 
 
 def test_invalid_asset_path_gets_404_problem(tmp_path):
-    async def scenario(anyone):
+    async def scenario(anonymous):
         packed = built("backendWorker-*.js").name + ".gz"
         for name in (
             "nothing.js",
@@ -113,7 +113,7 @@ def test_invalid_asset_path_gets_404_problem(tmp_path):
             "x" * 300 + ".js",
             "a%00.js",
         ):
-            refused(await anyone.get(f"/assets/{name}"), 404, "NOT_FOUND")
+            check_problem(await anonymous.get(f"/assets/{name}"), 404, "NOT_FOUND")
 
     with_pages(tmp_path, scenario)
 
@@ -142,12 +142,12 @@ def app_paths():
 
 @pytest.mark.parametrize("place", ["/", "/index.html", "/sign-in", *app_paths()])
 def test_every_app_path_serves_the_app(tmp_path, place):
-    async def scenario(anyone):
-        page = await anyone.get(place)
+    async def scenario(anonymous):
+        page = await anonymous.get(place)
         assert page.status_code == 200 and page.content == (BUILT / "index.html").read_bytes()
         policy = page.headers["content-security-policy"]
         assert "script-src 'self' 'wasm-unsafe-eval';" in policy and "img-src 'self' data: blob:" in policy
-        assert (await anyone.get(f"{place}/x/y/z")).status_code == 404, "an unknown path must get 404"
+        assert (await anonymous.get(f"{place}/x/y/z")).status_code == 404, "an unknown path must get 404"
 
     with_pages(tmp_path, scenario)
 
@@ -162,8 +162,8 @@ def test_every_app_path_serves_the_app(tmp_path, place):
     ],
 )
 def test_installable_app_files_are_served_and_revalidated(tmp_path, name, kind):
-    async def scenario(anyone):
-        found = await anyone.get(f"/{name}")
+    async def scenario(anonymous):
+        found = await anonymous.get(f"/{name}")
         assert found.status_code == 200 and found.headers["content-type"].startswith(kind)
         assert found.headers["cache-control"] == "no-cache"
 
@@ -173,8 +173,8 @@ def test_installable_app_files_are_served_and_revalidated(tmp_path, name, kind):
 def test_page_for_missing_build_explains_what_to_do(tmp_path):
     async def scenario():
         alone = httpx.ASGITransport(Litestar(app_routes(tmp_path)))
-        async with httpx.AsyncClient(transport=alone, base_url="http://test") as anyone:
-            page = await anyone.get("/")
+        async with httpx.AsyncClient(transport=alone, base_url="http://test") as anonymous:
+            page = await anonymous.get("/")
             assert page.status_code == 503 and "make install" in page.text
 
     run(scenario)

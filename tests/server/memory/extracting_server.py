@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from property.rows import episode, project, session
-from server.chat.assistant_server import answering
+from server.chat.assistant_server import start_assistant_server
 from server.in_process_server import run
 
 FOUND = {
@@ -30,15 +30,18 @@ def reply(**found):
 
 def scenario_of(tmp_path, scenario, *rules, **settings):
     async def whole():
-        async with extracting(tmp_path, *rules, **settings) as (h, model):
+        async with start_extracting_server(tmp_path, *rules, **settings) as (h, model):
             await scenario(h, model, await h.person())
 
     run(whole)
 
 
 @asynccontextmanager
-async def extracting(tmp_path, *rules, **settings):
-    async with answering(tmp_path, *rules, **{"extraction_daily": 1000, **settings}) as (h, model):
+async def start_extracting_server(tmp_path, *rules, **settings):
+    async with start_assistant_server(tmp_path, *rules, **{"extraction_daily": 1000, **settings}) as (
+        h,
+        model,
+    ):
         yield h, model
 
 
@@ -50,14 +53,14 @@ async def push_turns(person, *episodes, project_id="p1"):
     assert await person.push("episodes", *(episodes or [episode("e1", "s1")])) == []
 
 
-async def listed(person):
+async def list_jobs(person):
     return (await person.call("GET", "/v1/jobs")).json()
 
 
-async def wait_for_jobs(person, wanted):
+async def wait_for_jobs(person, condition):
     """Wait until `wanted` is true for the job list, and return the list."""
     async with asyncio.timeout(60):
-        while not wanted(found := await listed(person)):
+        while not condition(found := await list_jobs(person)):
             await asyncio.sleep(0.05)
     return found
 

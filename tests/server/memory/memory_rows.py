@@ -21,13 +21,13 @@ async def create_rows(ada):
         assert await ada.push(name, *some) == []
 
 
-async def made(person, path, **body):
+async def post(person, path, **body):
     answer = await person.call("POST", f"/v1/{path}", json=body)
     assert answer.status_code in (200, 201), answer.text
     return answer.json()
 
 
-async def got(person, path, **params):
+async def get(person, path, **params):
     answer = await person.call("GET", f"/v1/{path}", params=params)
     assert answer.status_code == 200, answer.text
     return answer.json()

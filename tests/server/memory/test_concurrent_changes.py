@@ -3,12 +3,12 @@
 import asyncio
 
 from property.rows import episode, fact, project, session
-from server.in_process_server import MODELS, house
+from server.in_process_server import MODELS, serve
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
     extracted_rows,
-    listed,
+    list_jobs,
     push_turns,
     reply,
     scenario_of,
@@ -52,7 +52,7 @@ def test_extracted_rows_go_to_the_sessions_current_project(tmp_path, monkeypatch
         await push_turns(ada)
         await wait_until_finished(ada)
         rows = await extracted_rows(ada)
-        assert len(model.asked) == 1
+        assert len(model.requests) == 1
         assert {row["projectId"] for name in ("entities", "memories") for row in rows[name].values()} == {
             "p2"
         }
@@ -87,10 +87,10 @@ def test_turn_edited_during_job_listing_is_counted_once(tmp_path, monkeypatch):
     async def scenario(h, model, ada):
         first = episode("e1", "s1")
         await push_turns(ada, first)
-        assert (await listed(ada))["counts"]["failed"] == 0
+        assert (await list_jobs(ada))["counts"]["failed"] == 0
         monkeypatch.setattr(DuckDBUserStore, "list_jobs", surveyed)
         edits.append(ada.push("episodes", {**first, "userMessage": "anew"}, assumed=first))
-        counts = (await listed(ada))["counts"]
+        counts = (await list_jobs(ada))["counts"]
         assert not edits and sum(counts.values()) == 1, counts
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), Rule(say=[REPLY]))
@@ -173,7 +173,7 @@ def test_extraction_compares_no_memories_if_session_is_at_the_limit(tmp_path, mo
 
 
 async def test_remembered_text_goes_to_the_sessions_current_project(tmp_path, monkeypatch):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await ada.push("projects", project("p1"), project("p2"))
         await ada.push("sessions", session("s1", projectId="p1"))
@@ -184,12 +184,12 @@ async def test_remembered_text_goes_to_the_sessions_current_project(tmp_path, mo
 
 
 async def test_new_memory_does_not_supersede_a_memory_edited_meanwhile(tmp_path, monkeypatch):
-    async with house(tmp_path, model=MODELS) as h:
+    async with serve(tmp_path, model=MODELS) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
         body = {"text": LOST, "sessionId": "s1"}
         old = (await ada.call("POST", "/v1/memories", json=body)).json()["memory"]
-        await h.settle(ada)
+        await h.drain_jobs(ada)
 
         async def edit():
             assert await ada.push("memories", {**old, "text": "Gina found a job."}, assumed=old) == []
@@ -201,7 +201,7 @@ async def test_new_memory_does_not_supersede_a_memory_edited_meanwhile(tmp_path,
         await ada.call("POST", f"/v1/memories/{first.json()['memory']['id']}/undo", params={"project": "*"})
         await ada.call("DELETE", f"/v1/memories/{first.json()['memory']['id']}", params={"project": "*"})
         old = (await ada.live("memories"))[old["id"]]
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         change_before_write(monkeypatch, edit)
         kept = (await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})).json()
         assert kept["supersedes"] is None and len(await ada.live("memories")) == 2

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from property.rows import day, episode, fact, project, session
-from server.in_process_server import house, refused
+from server.in_process_server import check_problem, serve
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
     extracted_rows,
-    listed,
+    list_jobs,
     push_turns,
     reply,
     scenario_of,
@@ -51,7 +51,7 @@ def test_finished_turn_yields_entities_relationships_memories_and_facts(tmp_path
         assert (memory["source"], memory["sessionIds"]) == ("extracted", ["s1"])
         (proposed,) = rows["facts"].values()
         assert (proposed["key"], proposed["value"], proposed["confirmed"]) == ("user.city", "Bern", False)
-        (asked,) = model.asked
+        (asked,) = model.requests
         assert asked.body["temperature"] == 0.1 and "what?" in asked.question and "that." in asked.question
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
@@ -61,7 +61,7 @@ def test_extraction_can_use_its_own_model(tmp_path):
     async def scenario(h, model, ada):
         await push_turns(ada)
         assert (await wait_until_finished(ada))["extraction"]["model"] == "qwen2.5:3b"
-        assert model.asked[0].body["model"] == "qwen2.5:3b"
+        assert model.requests[0].body["model"] == "qwen2.5:3b"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_model="qwen2.5:3b")
 
@@ -107,7 +107,7 @@ def test_repeated_extraction_reuses_rows_and_prompts_with_known_names(tmp_path):
             # Ignore the timestamp, which a repeated statement updates.
             memory["updatedAt"] = before["memories"][memory_id]["updatedAt"]
         assert after == before
-        assert "- Ada Brook" in model.asked[1].system and "- Ada Brook" not in model.asked[0].system
+        assert "- Ada Brook" in model.requests[1].system and "- Ada Brook" not in model.requests[0].system
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -121,10 +121,10 @@ def test_turn_is_extracted_once_and_again_after_an_edit(tmp_path):
         await ada.push("episodes", second, assumed=first)
         await ada.push("episodes", second, assumed=second)
         await wait_until_finished(ada)
-        assert len(model.asked) == 1
+        assert len(model.requests) == 1
         await ada.push("episodes", {**second, "aiResponse": "something else"}, assumed=second)
         await wait_until_finished(ada)
-        assert len(model.asked) == 2 and "something else" in model.asked[1].question
+        assert len(model.requests) == 2 and "something else" in model.requests[1].question
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -201,7 +201,7 @@ def test_extraction_hides_recalled_text_and_secrets(tmp_path):
         words = f"Mine is {secret}. [MEMORY CONTEXT]\nrecalled words\n[END MEMORY CONTEXT] Remember it."
         await push_turns(ada, episode("e1", "s1", userMessage=words))
         await wait_until_finished(ada)
-        told = json.dumps(model.asked[0].body)
+        told = json.dumps(model.requests[0].body)
         assert "Remember it." in told and "recalled words" not in told and secret not in told
         rows = await extracted_rows(ada)
         assert secret not in json.dumps(rows)
@@ -244,9 +244,9 @@ def test_extraction_reply_that_is_not_json_is_retried_once(tmp_path):
         found = await wait_until_finished(ada)
         assert found["counts"] == {"waiting": 0, "running": 0, "failed": 1, "done": 0}
         assert "no JSON" in found["jobs"][0]["error"]
-        assert len(model.asked) == found["extraction"]["today"] == 2
+        assert len(model.requests) == found["extraction"]["today"] == 2
         await ada.call("POST", "/v1/jobs/retry")
-        await wait_for_jobs(ada, lambda found: len(model.asked) == 4 and found["counts"]["failed"])
+        await wait_for_jobs(ada, lambda found: len(model.requests) == 4 and found["counts"]["failed"])
 
     scenario_of(tmp_path, scenario, Rule(say=["I would rather not."]))
 
@@ -280,7 +280,7 @@ def test_repeatedly_failed_extraction_job_waits_for_manual_retry(tmp_path, monke
         }
         assert (await ada.call("POST", "/v1/jobs/retry")).json() == {"retried": 1}
         assert (await wait_until_finished(ada))["counts"]["done"] == 2
-        refused(await ada.call("POST", "/v1/jobs/extract.episodes.e9/retry"), 404, "NOT_FOUND")
+        check_problem(await ada.call("POST", "/v1/jobs/extract.episodes.e9/retry"), 404, "NOT_FOUND")
 
     scenario_of(tmp_path, scenario, Rule(status=500))
 
@@ -317,7 +317,7 @@ def test_extraction_into_full_account_is_retried_without_asking_again(tmp_path):
         rows = await extracted_rows(ada)
         assert rows["entities"] == rows["relationships"] == rows["facts"] == {}
         await wait_for_jobs(ada, lambda found: found["jobs"][0]["attempts"] == 2)
-        assert len(model.asked) == 1, "the stored answer must be used in the next attempt"
+        assert len(model.requests) == 1, "the stored answer must be used in the next attempt"
 
     full = {tier: Limits(file_bytes=1, storage_bytes=600) for tier in ("FREE", "JIVE", "JIGGA")}
     facts = [{"key": f"user.k{n}", "value": "v" * 50, "confidence": 1} for n in range(3)]
@@ -333,7 +333,7 @@ def test_requests_do_not_wait_for_extraction(tmp_path):
         answer = await ada.call("POST", "/v1/answer", json={"query": "Quick?", "sessionId": "s1"})
         assert "At once." in answer.text and time.monotonic() - began < 10
         await h.services.users.rewrite(ada.id)  # needs exclusive access to the file
-        assert time.monotonic() - began < 10 and (await listed(ada))["counts"]["running"] == 1
+        assert time.monotonic() - began < 10 and (await list_jobs(ada))["counts"]["running"] == 1
 
     slow = Rule(when="The user said", first_s=60)
     scenario_of(tmp_path, scenario, slow, Rule(say=["At once."]))
@@ -343,14 +343,14 @@ def test_extraction_is_discarded_if_its_turn_changes_while_it_runs(tmp_path):
     async def scenario(h, model, ada):
         gone, edited = episode("e1", "s1"), episode("e2", "s1")
         await push_turns(ada, gone)
-        await soon(lambda: len(model.asked) == 1)
+        await soon(lambda: len(model.requests) == 1)
         await ada.push("episodes", {**gone, "_deleted": True})
-        assert (await listed(ada))["jobs"] == []
+        assert (await list_jobs(ada))["jobs"] == []
         await ada.push("episodes", edited)
-        model.go_on()
-        await soon(lambda: len(model.asked) == 2)
+        model.release_answer()
+        await soon(lambda: len(model.requests) == 2)
         await ada.push("episodes", {**edited, "userMessage": "quick"}, assumed=edited)
-        model.go_on()
+        model.release_answer()
         await wait_until_finished(ada)
         assert [row["text"] for row in (await ada.live("memories")).values()] == ["It is quick."]
 
@@ -360,14 +360,14 @@ def test_extraction_is_discarded_if_its_turn_changes_while_it_runs(tmp_path):
 
 def test_daily_limit_defers_further_extraction_requests(tmp_path):
     async def scenario(h, model, ada):
-        extraction = (await listed(ada))["extraction"]
+        extraction = (await list_jobs(ada))["extraction"]
         assert (extraction["today"], extraction["daily"]) == (0, 2)
         assert "up to 2 requests" in extraction["note"]
         await push_turns(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(4)))
         found = await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 2)
         await asyncio.sleep(0.3)
-        found = await listed(ada)
-        assert found["counts"]["waiting"] == 2 and len(model.asked) == 2
+        found = await list_jobs(ada)
+        assert found["counts"]["waiting"] == 2 and len(model.requests) == 2
         assert found["extraction"] == {
             "available": True,
             "model": MODEL,
@@ -383,10 +383,10 @@ def test_daily_limit_defers_further_extraction_requests(tmp_path):
 
 
 async def test_without_a_language_model_no_jobs_exist_and_job_list_says_so(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await push_turns(ada)
-        found = await listed(ada)
+        found = await list_jobs(ada)
         assert found["jobs"] == [] and found["extraction"]["available"] is False
         assert "VADEMECUM_ASSISTANT_URL" in found["extraction"]["note"]
 
@@ -412,12 +412,12 @@ def test_server_restart_resumes_unfinished_extraction_jobs(tmp_path):
 def test_forget_everything_deletes_jobs_and_discards_pending_replies(tmp_path):
     async def scenario(h, model, ada):
         await push_turns(ada)
-        await soon(lambda: model.asked)
+        await soon(lambda: model.requests)
         receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         assert receipt.json()["leftovers"] == 0
-        model.go_on()
+        model.release_answer()
         await soon(lambda: not h.services.background_jobs.jobs["work"].is_pending(ada.id))
-        assert (await listed(ada))["jobs"] == [] and not any((await extracted_rows(ada)).values())
+        assert (await list_jobs(ada))["jobs"] == [] and not any((await extracted_rows(ada)).values())
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))
 

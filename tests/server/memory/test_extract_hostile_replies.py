@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from property.rows import entity, episode, fact, memory, project, session
-from server.in_process_server import house
+from server.in_process_server import serve
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
@@ -107,7 +107,7 @@ def test_turn_with_unreadable_extraction_reply_is_kept_and_retried(tmp_path):
 
 
 async def test_extracted_rows_that_violate_the_schema_are_rejected(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         keep = _ExtractionWriter(Limits(), "s1", "", Pool(), [], {}, [])
         said = {
@@ -153,7 +153,7 @@ def test_extraction_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
         )  # fmt: skip
         assert [row["projectId"] for row in rows["entities"].values()] == ["p1"]
         assert rows["relationships"] == {}, "no relationship may lead to another project"
-        assert "Secret Mill" not in json.dumps(model.asked[0].body), (
+        assert "Secret Mill" not in json.dumps(model.requests[0].body), (
             "the request must not contain a name of another project"
         )
 
@@ -168,7 +168,7 @@ def test_statements_repeated_in_later_turns_add_no_rows(tmp_path):
             words = f"Turn {turn}. [MEMORY CONTEXT] ada brook has a boat. [END MEMORY CONTEXT]"
             await push_turns(ada, episode(f"e{turn}", "s1", aiResponse=words))
             await wait_until_finished(ada)
-        assert len(model.asked) == 4
+        assert len(model.requests) == 4
         rows = await extracted_rows(ada)
         assert len(rows["memories"]) == len(rows["entities"]) == 1
 
@@ -206,7 +206,7 @@ def test_server_restart_after_storing_extraction_adds_no_rows(tmp_path):
         assert {name: set(rows) for name, rows in after.items()} == {
             n: set(rows) for n, rows in before.items()
         }
-        assert model.asked == []
+        assert model.requests == []
 
     scenario_of(tmp_path, stored, Rule(say=[REPLY]))
     scenario_of(tmp_path, started, Rule(say=[REPLY]))

@@ -35,8 +35,8 @@ async def wait_for_worker(h, person):
 async def check_requests(h, model, person, *words):
     """Check that the model received exactly one request per word, and that each request contains its word."""
     await wait_for_worker(h, person)
-    assert len(model.asked) == len(words)
-    for asked, word in zip(model.asked, words, strict=True):
+    assert len(model.requests) == len(words)
+    for asked, word in zip(model.requests, words, strict=True):
         assert word in asked.question
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.in_process_server import House, Person, house, stop_index, with_token
+from server.in_process_server import Person, ServerHarness, serve, stop_index, with_token
 from server.memory.test_recall import WORD, create_sessions, look, recalled, seen
 from server.models.model_change_server import opened, use
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
@@ -20,20 +20,20 @@ from vademecum.services.memory import memory_index
 from wait_until import soon
 
 
-def reconnect(h: House, person: Person) -> Person:
+def reconnect(h: ServerHarness, person: Person) -> Person:
     """Return the person with a client that is connected to the server `h`, which uses the same folder."""
     return Person(person.id, with_token(h, person.client.headers["Authorization"].removeprefix("Bearer ")))
 
 
-async def lacking(h: House, person: Person) -> list[str]:
+async def lacking(h: ServerHarness, person: Person) -> list[str]:
     return await h.services.recall.indexes.read(person.id, VectorIndex.without_vectors)
 
 
-async def cosines(h: House, person: Person, text: str, kind: Any = "episodes") -> dict[str, float]:
+async def cosines(h: ServerHarness, person: Person, text: str, kind: Any = "episodes") -> dict[str, float]:
     return dict(await h.services.recall.nearest(person.id, Pool(), text, kind, 100))
 
 
-async def talked(h: House, count: int, start: int = 0) -> Person:
+async def talked(h: ServerHarness, count: int, start: int = 0) -> Person:
     ada = await h.person()
     assert await ada.push("sessions", session("s1")) == []
     turns = [episode(f"e{n}", "s1", userMessage=f"{WORD} number {n}") for n in range(start, start + count)]
@@ -43,28 +43,28 @@ async def talked(h: House, count: int, start: int = 0) -> Person:
 
 def block_embedding(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
     """Let the model embed `after` texts, and block the embedding of further texts until the returned event is set."""
-    passages, taken, go_on = Embedder.embed_passages, [0], asyncio.Event()
+    passages, taken, may_continue = Embedder.embed_passages, [0], asyncio.Event()
 
     async def gated(embedder: Embedder, texts: list[str]) -> Any:
         taken[0] += len(texts)
         if taken[0] > after:
-            await go_on.wait()
+            await may_continue.wait()
         return await passages(embedder, texts)
 
     monkeypatch.setattr(Embedder, "embed_passages", gated)
-    return go_on
+    return may_continue
 
 
 async def test_memory_search_by_words_works_during_embedding(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go_on = block_embedding(monkeypatch, 2)
+    may_continue = block_embedding(monkeypatch, 2)
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 5)
         found = await look(ada, sessionId="s1")
         assert len(found["results"]) == 5 and not found["complete"]
-        go_on.set()
-        await h.settle(ada)
+        may_continue.set()
+        await h.drain_jobs(ada)
         assert await lacking(h, ada) == [] and (await look(ada, sessionId="s1"))["complete"]
 
 
@@ -89,7 +89,7 @@ async def test_server_restart_repeats_at_most_one_embedding_batch(
     monkeypatch.setattr(Embedder, "embed_passages", counted)
     async with opened(tmp_path, installed) as h:
         ada = reconnect(h, ada)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await lacking(h, ada) == [] and len(made) == 5
 
 
@@ -98,15 +98,15 @@ async def test_model_change_rebuilds_memory_index_while_word_search_works(
 ) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 5)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         old = await cosines(h, ada, f"{WORD} number 3")
-        go_on = block_embedding(monkeypatch, 0)
+        may_continue = block_embedding(monkeypatch, 0)
         await use(h, "new")
         found = await look(ada, sessionId="s1")
         assert len(found["results"]) == 5 and not found["complete"]
         assert len(await lacking(h, ada)) == 5, "vectors of the previous model must be removed"
-        go_on.set()
-        await h.settle(ada)
+        may_continue.set()
+        await h.drain_jobs(ada)
         new = await cosines(h, ada, f"{WORD} number 3")
         assert old.keys() == new.keys() and old != new
         embedder = await h.services.inference.get()
@@ -118,12 +118,12 @@ async def test_model_change_rebuilds_memory_index_while_word_search_works(
 async def test_model_change_rebuilds_memory_indexes_without_queries(tmp_path: Path, installed: Path) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 3)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await use(h, "new")
         embedder = await h.services.inference.get()
         assert embedder is not None
         await soon(lambda: not h.services.background_jobs.jobs["recall"].is_pending(ada.id))
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         checkpoint = await h.services.recall.indexes.read(
             ada.id, lambda index: (index.model, index.checkpoint[1])
         )
@@ -131,12 +131,12 @@ async def test_model_change_rebuilds_memory_indexes_without_queries(tmp_path: Pa
 
 
 async def test_damaged_memory_index_is_rebuilt_during_the_query(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
     for data in tmp_path.glob("users/*/*/recall/*.lance/data/*"):
         data.write_bytes(b"damaged")
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         assert await seen(reconnect(h, ada), sessionId="loose") == {"loose", "other"}
 
 
@@ -144,7 +144,7 @@ async def test_damaged_memory_index_is_rebuilt_during_the_query(tmp_path: Path) 
 async def test_vector_is_discarded_if_its_row_changed_during_embedding(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    go_on = block_embedding(monkeypatch, 0)
+    may_continue = block_embedding(monkeypatch, 0)
     async with opened(tmp_path, installed) as h:
         ada = await h.person()
         row = memory("m1", text=f"{WORD} one")
@@ -163,7 +163,7 @@ async def test_vector_is_discarded_if_its_row_changed_during_embedding(
                 amended.append(choose(store))
 
         monkeypatch.setattr(h.services.recall.indexer, "update_vectors", noted)
-        go_on.set()
+        may_continue.set()
         await soon(lambda: bool(amended))
         assert amended[0] == []
 
@@ -178,11 +178,11 @@ async def test_deleting_a_turn_reembeds_its_successor_without_it(tmp_path: Path,
                 row = episode(f"{name}-{number}", name, userMessage=said)
                 if (name, number) != ("s2", 0):
                     assert await ada.push("episodes", row) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         before = await cosines(h, ada, "the boiler")
         assert before["s1-1"] != before["s2-1"], "one was embedded with the secret"
         assert await ada.push("episodes", dead(episode("s1-0", "s1"))) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         after = await cosines(h, ada, "the boiler")
         assert after["s1-1"] == after["s2-1"] and after["s1-2"] == before["s1-2"]
 
@@ -195,12 +195,12 @@ async def test_editing_a_turn_reembeds_its_successor(tmp_path: Path, installed: 
         said = {"userMessage": "and the boiler"}
         turns = first, episode("second", "s1", **said), episode("alone", "s2", **said)
         assert await ada.push("episodes", *turns) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         before = await cosines(h, ada, "the boiler")
         assert before["second"] != before["alone"], "one was embedded with the secret"
         edited = {**first, "userMessage": "nothing"}
         assert await ada.push("episodes", edited, assumed=first) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         after = await cosines(h, ada, "the boiler")
         assert after["second"] == after["alone"], "the second turn must be embedded without the edited turn"
 
@@ -210,7 +210,7 @@ async def test_deleting_a_turn_reembeds_only_its_successor(
 ) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 9)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         made: list[str] = []
         passages = Embedder.embed_passages
 
@@ -220,16 +220,16 @@ async def test_deleting_a_turn_reembeds_only_its_successor(
 
         monkeypatch.setattr(Embedder, "embed_passages", counted)
         assert await ada.push("episodes", dead(episode("e3", "s1"))) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         (text,) = made
         assert "number 4" in text and "number 2" in text and "number 3" not in text
         assert await lacking(h, ada) == []
 
 
 async def test_unfinished_turn_schedules_no_indexing(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h, 1)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         row = episode("e9", "s1", status="streaming")
         assert await ada.push("episodes", row) == []
         job = h.services.background_jobs.jobs["recall"]
@@ -245,8 +245,8 @@ async def test_memory_deduplication_waits_only_for_vectors_of_memories(
         ada = await talked(h, 1)
         assert await ada.push("memories", memory("tea", text="Ada likes tea")) == []
         assert await cosines(h, ada, "Ada likes tea", "memories") == {"tea": pytest.approx(1.0, abs=1e-3)}
-        await h.settle(ada)
-        go_on = block_embedding(monkeypatch, 0)
+        await h.drain_jobs(ada)
+        may_continue = block_embedding(monkeypatch, 0)
         assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
         async with asyncio.timeout(60):
             assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
@@ -257,7 +257,7 @@ async def test_memory_deduplication_waits_only_for_vectors_of_memories(
             while "memories/sea" not in await lacking(h, ada):
                 await asyncio.sleep(0.01)
         assert not waits.done()
-        go_on.set()
+        may_continue.set()
         assert set(await waits) == {"tea", "sea"}
 
 
@@ -266,7 +266,7 @@ async def test_memory_search_gets_retry_after_from_overloaded_model(
 ) -> None:
     async with opened(tmp_path, installed) as h:
         ada = await talked(h, 1)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
 
         async def full(*_: Any) -> Any:
             raise Busy("Too much.", retry_after_s=7)

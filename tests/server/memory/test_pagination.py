@@ -6,7 +6,7 @@ from unittest.mock import ANY
 import pytest
 
 from property.rows import day, dead, episode, session
-from server.in_process_server import house, refused, stop_index
+from server.in_process_server import check_problem, serve, stop_index
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
 from vademecum.services.sync.pagination import PAGE_BYTES
 
@@ -45,7 +45,7 @@ async def turned(ada, limit, path=TURNS):
 
 @pytest.mark.parametrize("limit", [1, 7, 10, 20, 1000])
 async def test_pages_list_every_row_once_and_newest_first(tmp_path, limit):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h)
         found = await turned(ada, limit)
         assert [i for ids in found for i in ids] == [f"e{n:02d}" for n in reversed(range(20))]
@@ -53,7 +53,7 @@ async def test_pages_list_every_row_once_and_newest_first(tmp_path, limit):
 
 
 async def test_cursor_continues_despite_inserted_and_deleted_rows(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h)
         first, cursor = await page(ada, 5)
         assert first == ["e19", "e18", "e17", "e16", "e15"]
@@ -69,9 +69,9 @@ async def test_cursor_continues_despite_inserted_and_deleted_rows(tmp_path):
 
 
 async def test_reading_a_page_reads_only_its_own_rows_and_changed_rows(tmp_path, monkeypatch):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         stop_index(h.services.recall.indexer)  # otherwise the test would also count the rows that it reads
         await page(ada, 3)
         read, bodies = [], DuckDBUserStore.read_bodies
@@ -91,7 +91,7 @@ async def test_reading_a_page_reads_only_its_own_rows_and_changed_rows(tmp_path,
 
 
 async def test_oversized_rows_make_shorter_pages_without_loss(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h, 6)
         assert await ada.push("episodes", *(turn(n, aiResponse="x" * 900_000) for n in range(6, 18))) == []
         found = await turned(ada, 100)
@@ -100,7 +100,7 @@ async def test_oversized_rows_make_shorter_pages_without_loss(tmp_path):
 
 
 async def test_last_page_has_no_cursor_and_may_be_empty(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h, 2)
         assert await page(ada, 2) == (["e01", "e00"], None)
         _, cursor = await page(ada, 1)
@@ -110,22 +110,22 @@ async def test_last_page_has_no_cursor_and_may_be_empty(tmp_path):
 
 async def test_invalid_page_limit_and_cursor_are_rejected(tmp_path):
     lists = (TURNS, "episodes", "projects", "sessions", "entities/by-type/person")
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h, 1)
         for path in lists:
             for wrong in ("0", "-1", "1001", "1.5", "many", ""):
                 params = {"project": "*", "limit": wrong}
-                refused(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
+                check_problem(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
             for wrong in ("zz", "W10=", "WzEsMl0=", "ä", "W10", "bnVsbA=="):
                 params = {"project": "*", "cursor": wrong}
-                refused(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
+                check_problem(await ada.call("GET", f"/v1/{path}", params=params), 400, "BAD_REQUEST")
             for fine in (1, 1000):
                 answer = await ada.call("GET", f"/v1/{path}", params={"project": "*", "limit": fine})
                 assert answer.status_code == 200, answer.text
 
 
 async def test_pagination_is_consistent_during_pushes(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await talked(h)
 
         async def pushing():

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.in_process_server import MODELS, House, Person, house, refused, stop_index, with_token
+from server.in_process_server import (
+    MODELS,
+    Person,
+    ServerHarness,
+    check_problem,
+    serve,
+    stop_index,
+    with_token,
+)
 from vademecum.engines.lance import Block, Chunk
 from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
@@ -27,7 +35,7 @@ ASKED: dict[str, dict[str, set[str]]] = {
 }
 
 
-async def create_sessions(h: House) -> Person:
+async def create_sessions(h: ServerHarness) -> Person:
     """Create sessions in two projects and in the pool, one turn per session with the session's id, and an entity per
     project.
     """
@@ -55,9 +63,9 @@ async def seen(person: Person, kind: str = "episodes", q: str = WORD, **params: 
 
 @pytest.mark.parametrize("model", [False, True])
 async def test_each_session_sees_only_its_own_scope(tmp_path: Path, model: bool) -> None:
-    async with house(tmp_path, model=model) as h:
+    async with serve(tmp_path, model=model) as h:
         ada = await create_sessions(h)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         for kind, expected in SCOPES.items():
             for session_id, ids in expected.items():
                 assert await seen(ada, kind, sessionId=session_id) == ids, (kind, session_id)
@@ -68,7 +76,7 @@ async def test_each_session_sees_only_its_own_scope(tmp_path: Path, model: bool)
 
 
 async def test_search_results_name_scope_and_current_projects(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
         assert (await look(ada, sessionId="loose"))["scope"] == {"kind": "pool"}
         assert (await look(ada, project="*"))["scope"] == {"kind": "all"}
@@ -81,7 +89,7 @@ async def test_search_results_name_scope_and_current_projects(tmp_path: Path) ->
 
 async def test_turns_of_moved_session_are_recalled_in_its_new_scope(tmp_path: Path) -> None:
     """The session moves into a project, to another project, and back to the pool. No row is indexed again."""
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
         assert await seen(ada, sessionId="loose") == {"loose", "other"}
         before: dict[str, Any] = session("loose")
@@ -106,7 +114,7 @@ async def test_turns_of_moved_session_are_recalled_in_its_new_scope(tmp_path: Pa
 async def test_search_omits_turn_whose_session_leaves_scope_during_search(
     tmp_path: Path, asker: str, mover: str, before: dict[str, str], after: dict[str, str]
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
         seek = h.services.recall.hybrid_search.search_hybrid
 
@@ -124,13 +132,13 @@ async def test_search_omits_turn_whose_session_leaves_scope_during_search(
 async def test_project_deletion_moves_turns_to_pool_and_deletes_entities(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
         assert await seen(ada, "entities", project="*") == {"n1", "n2"}
         assert (await ada.call("DELETE", "/v1/projects/p1")).status_code == 200
         assert await seen(ada, sessionId="loose") == {"loose", "other", "in1", "in1b"}
         assert await seen(ada, "entities", project="*") == {"n2"}
-        refused(
+        check_problem(
             await ada.call("GET", "/v1/episodes/search", params={"q": WORD, "project": "p1"}),
             404,
             "NOT_FOUND",
@@ -138,9 +146,9 @@ async def test_project_deletion_moves_turns_to_pool_and_deletes_entities(
 
 
 async def test_stale_memory_index_does_not_return_deleted_rows(tmp_path: Path) -> None:
-    async with house(tmp_path, search_wait_s=0.05) as h:
+    async with serve(tmp_path, search_wait_s=0.05) as h:
         ada = await create_sessions(h)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         stop_index(h.services.recall.indexer)
         assert await ada.push("episodes", dead(episode("other", "other"))) == []
         found = await look(ada, sessionId="loose")
@@ -150,7 +158,7 @@ async def test_stale_memory_index_does_not_return_deleted_rows(tmp_path: Path) -
 
 
 async def test_matches_outside_scope_do_not_displace_search_results(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
         better = [episode(f"x{n}", "in1", userMessage=WORD, aiResponse="") for n in range(150)]
         assert await ada.push("episodes", *better) == []
@@ -159,17 +167,19 @@ async def test_matches_outside_scope_do_not_displace_search_results(tmp_path: Pa
         assert await seen(ada, sessionId="loose", limit=2) == {"loose", "other"}
 
 
-async def recalled(h: House, person: Person, scope: MemoryScope, q: str, *kinds: Any) -> dict[str, str]:
+async def recalled(
+    h: ServerHarness, person: Person, scope: MemoryScope, q: str, *kinds: Any
+) -> dict[str, str]:
     found = await h.services.recall.search(person.id, scope, q, frozenset(kinds or KINDS), 100)
     return {one.id: one.text for one in found}
 
 
 async def test_stale_memory_index_does_not_show_edited_text(tmp_path: Path) -> None:
-    async with house(tmp_path, search_wait_s=0.05) as h:
+    async with serve(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         rows = memory("m1", text="Ada likes tea"), memory("m2", text="Ada drinks tea at four")
         assert await ada.push("memories", *rows) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert set(await recalled(h, ada, Pool(), "tea")) == {"m1", "m2"}
         stop_index(h.services.recall.indexer)
         now = memory("m1", text="Ada likes tea no more")
@@ -180,10 +190,10 @@ async def test_stale_memory_index_does_not_show_edited_text(tmp_path: Path) -> N
 
 
 async def test_index_text_that_differs_from_the_records_is_not_shown(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("memories", memory("m1", text="Ada likes tea")) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         forged = Block("memories/m1", "memories/m1", 0, [Chunk(0, None, None, "Ada hates tea")])
         await h.services.recall.indexes.write(
             ada.id, lambda index: index.apply([forged], [], [], index.checkpoint)
@@ -192,7 +202,7 @@ async def test_index_text_that_differs_from_the_records_is_not_shown(tmp_path: P
 
 
 async def test_only_finished_turns_and_current_memories_are_recalled(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1")) == []
         states = ("queued", "streaming", "done", "stopped", "failed")
@@ -207,7 +217,7 @@ async def test_only_finished_turns_and_current_memories_are_recalled(tmp_path: P
 
 
 async def test_recall_finds_rows_of_each_kind_only_in_their_scope(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
         memories = memory("pool", text=WORD, sessionIds=["in1"]), memory("own", text=WORD, projectId="p1")
         assert await ada.push("memories", *memories) == []
@@ -232,7 +242,7 @@ async def test_recall_finds_rows_of_each_kind_only_in_their_scope(tmp_path: Path
 
 
 async def test_recency_ranks_equal_matches_but_does_not_outweigh_relevance(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", *map(session, ("s1", "s2", "s3"))) == []
         said = f"Who plays the {WORD}?"
@@ -251,14 +261,14 @@ async def test_recency_ranks_equal_matches_but_does_not_outweigh_relevance(tmp_p
 @pytest.mark.parametrize("model", [False, True])
 async def test_search_with_a_date_finds_the_turn_of_that_day(tmp_path: Path, model: bool) -> None:
     clock = "2025-05-08T12:00:00.000Z"
-    async with house(tmp_path, model=MODELS if model else False, clock=lambda: clock) as h:
+    async with serve(tmp_path, model=MODELS if model else False, clock=lambda: clock) as h:
         ada = await h.person()
         days = ("2025-05-06", "2025-05-07", "2025-06-07", "2024-05-07")
         assert await ada.push("sessions", *map(session, days)) == []
         for day in days:  # turns that differ only in their day
             row = episode(f"e{day}", day, userMessage="Who came?", createdAt=f"{day}T12:00:00.000Z")
             assert await ada.push("episodes", row) == []
-        await h.settle(ada)  # so that the search uses index entries with vectors
+        await h.drain_jobs(ada)  # so that the search uses index entries with vectors
         asked = {
             "who came on May 7, 2025?": "e2025-05-07",
             "who came on the 6th of May?": "e2025-05-06",
@@ -276,7 +286,7 @@ async def test_search_with_a_date_finds_the_turn_of_that_day(tmp_path: Path, mod
 
 
 async def test_turn_is_found_by_meaning_and_preceding_turn(tmp_path: Path) -> None:
-    async with house(tmp_path, model=MODELS) as h:
+    async with serve(tmp_path, model=MODELS) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1")) == []
         said = [
@@ -287,7 +297,7 @@ async def test_turn_is_found_by_meaning_and_preceding_turn(tmp_path: Path) -> No
         for number, (asked, answered) in enumerate(said):
             row = episode(f"e{number}", "s1", userMessage=asked, aiResponse=answered)
             assert await ada.push("episodes", row) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         results = (await look(ada, q="breakfast recipes", sessionId="s1"))["results"]
         assert results[0]["id"] == "e2" and results[0]["relevance"] > results[1]["relevance"]
         results = (await look(ada, q="fortress in Scotland", sessionId="s1"))["results"]
@@ -298,7 +308,7 @@ async def test_turn_is_found_by_meaning_and_preceding_turn(tmp_path: Path) -> No
 
 
 async def test_nearest_memory_is_found_at_once_with_its_cosine(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada = await h.person()
         assert await ada.push("projects", project("p1")) == []
         rows = (
@@ -316,7 +326,7 @@ async def test_nearer_memories_outside_scope_do_not_displace_memories_in_scope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vademecum.services.memory.recall.FUSION_DEPTH", 3)
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada = await h.person()
         assert await ada.push("projects", project("p1")) == []
         rows = [memory(f"far{n}", text="Ada likes tea", projectId="p1") for n in range(6)]
@@ -326,26 +336,26 @@ async def test_nearer_memories_outside_scope_do_not_displace_memories_in_scope(
 
 
 async def test_deleted_folder_of_memory_index_is_rebuilt(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada = await create_sessions(h)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
     (folder,) = tmp_path.glob("users/*/*/recall")
     shutil.rmtree(folder)
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada.client = with_token(h, ada.client.headers["Authorization"].removeprefix("Bearer "))
         assert await seen(ada, sessionId="loose") == {"loose", "other"}
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await h.services.recall.indexes.read(ada.id, lambda index: index.without_vectors()) == []
         assert folder.exists() and (await look(ada, sessionId="loose"))["complete"]
 
 
 async def test_invalid_recall_query_is_rejected(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_sessions(h)
         for params in [{"q": " "}, {"q": "x" * 10_001}, {"limit": 0}, {"limit": 101}]:
             asked = {"q": WORD, "sessionId": "loose", **params}
             for kind in ("episodes", "entities"):
                 answer = await ada.call("GET", f"/v1/{kind}/search", params=asked)
-                refused(answer, 400, "BAD_REQUEST")
-        refused(await ada.call("GET", "/v1/episodes/search", params={"q": WORD}), 400, "BAD_REQUEST")
+                check_problem(answer, 400, "BAD_REQUEST")
+        check_problem(await ada.call("GET", "/v1/episodes/search", params={"q": WORD}), 400, "BAD_REQUEST")
         assert len((await look(ada, project="*", limit=2))["results"]) == 2

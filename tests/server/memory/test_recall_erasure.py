@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.in_process_server import House, Person, house
+from server.in_process_server import Person, ServerHarness, serve
 from vademecum.model.memory.indexable_text import kind_of
 from vademecum.model.records.paths import user_folder
 from vademecum.services.data.erase import scan
@@ -33,7 +33,7 @@ KEPT: dict[str, dict[str, Any]] = {
 }
 
 
-async def told(h: House) -> Person:
+async def told(h: ServerHarness) -> Person:
     ada = await h.person()
     assert await ada.push("projects", project("p1")) == []
     assert await ada.push("sessions", session("s1"), session("s2")) == []
@@ -44,7 +44,7 @@ async def told(h: House) -> Person:
     return ada
 
 
-async def needles(h: House, person: Person, *keys: str) -> list[bytes]:
+async def needles(h: ServerHarness, person: Person, *keys: str) -> list[bytes]:
     """Return the bytes that the memory index stores for these rows: texts and vectors."""
     model = await h.services.inference.get()
     assert model is not None
@@ -66,7 +66,7 @@ def recall_folder(data: Path, person: Person) -> Path:
 
 @pytest.mark.parametrize("search_first", [False, True])
 async def test_memory_deletion_leaves_no_bytes_on_disk(tmp_path: Path, search_first: bool) -> None:
-    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+    async with serve(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
         if search_first:  # so that the index caches the rows
             await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
@@ -78,20 +78,20 @@ async def test_memory_deletion_leaves_no_bytes_on_disk(tmp_path: Path, search_fi
             assert await ada.push(kind, dead(row)) == []
         await h.services.background_jobs.jobs["erase"].drain(ada.id)
         assert scan(tmp_path, wanted) == 0
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path, wanted) == 0 and scan(folder, [OTHER.encode()]) == 1
         left = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
         assert left == len(KEPT)
 
 
 async def test_session_deletion_removes_turns_and_summaries_from_memory_index(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+    async with serve(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, "episodes/e1")
         assert (await ada.call("DELETE", "/v1/sessions/s1")).status_code == 200
         for kind in ("memories", "entities"):
             assert await ada.push(kind, dead(ROWS[kind])) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path, wanted) == 0
         hits = await h.services.recall.indexes.read(
             ada.id,
@@ -102,7 +102,7 @@ async def test_session_deletion_removes_turns_and_summaries_from_memory_index(tm
 
 @pytest.mark.parametrize("sessions", ["keep", "delete"])
 async def test_project_deletion_erases_memory_and_optionally_its_turns(tmp_path: Path, sessions: str) -> None:
-    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+    async with serve(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await h.person()
         assert await ada.push("projects", project("p1")) == []
         assert await ada.push("sessions", session("s1", projectId="p1"), session("s2")) == []
@@ -119,14 +119,14 @@ async def test_project_deletion_erases_memory_and_optionally_its_turns(tmp_path:
         assert scan(recall_folder(tmp_path, ada), wanted + said) == len(wanted + said)
         answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": sessions})
         assert answer.status_code == 200
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path, wanted) == 0
         assert scan(recall_folder(tmp_path, ada), said) == (len(said) if sessions == "keep" else 0)
         assert scan(tmp_path, [OTHER.encode()]) == 1, "memory in the pool must stay"
 
 
 async def test_compaction_erases_old_text_of_edited_memory(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True, erase_delay_s=600, edited_text_erase_delay_s=600) as h:
+    async with serve(tmp_path, model=True, erase_delay_s=600, edited_text_erase_delay_s=600) as h:
         ada = await told(h)
         for kind in ("episodes", "entities", "summaries"):
             assert await ada.push(kind, dead(ROWS[kind])) == []
@@ -142,13 +142,13 @@ async def test_compaction_erases_old_text_of_edited_memory(tmp_path: Path) -> No
 
 
 async def test_forget_everything_erases_the_memory_index(tmp_path: Path) -> None:
-    async with house(tmp_path, model=True, erase_delay_s=600) as h:
+    async with serve(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, "memories/m1")
         receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         assert receipt.json()["leftovers"] == 0
         assert scan(tmp_path, wanted) == 0
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path, wanted) == 0
 
 
@@ -157,7 +157,7 @@ async def test_account_deletion_removes_the_memory_index(
 ) -> None:
     for constant in ("INDEX_DELAY_S", "INDEX_MIN_INTERVAL_S"):
         monkeypatch.setattr(f"vademecum.services.runtime.background_jobs.{constant}", 0.2)
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada = await told(h)
         wanted = await needles(h, ada, "memories/m1")
         assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
@@ -169,7 +169,7 @@ async def test_account_deletion_removes_the_memory_index(
 async def test_restore_rebuilds_memory_index_without_erased_rows(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:
+    async with serve(tmp_path / "data", model=True, erase_delay_s=600) as h:
         ada = await told(h)
         wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
         await h.services.backup.create(tmp_path / "backup")
@@ -178,11 +178,11 @@ async def test_restore_rebuilds_memory_index_without_erased_rows(
             assert await ada.push(kind, dead(row)) == []
         late = memory("m9", text=f"{OTHER} And after the backup, too.")
         assert await ada.push("memories", late) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await h.services.restore.restore_all(tmp_path / "backup")
         found = await ada.call("GET", "/v1/entities/search", params={"q": "orchard roses", "project": "*"})
         assert [result["id"] for result in found.json()["results"]] == ["n2"]
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert scan(tmp_path / "data", wanted) == 0
         count = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
         assert count == len(KEPT), "the index must contain exactly the restored rows"

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from property.rows import dead, entity, episode, memory, project, session
-from server.in_process_server import House, Person
+from server.in_process_server import Person, ServerHarness
 from server.models.model_change_server import opened
 from vademecum.model.memory.scope import InProject, Pool
 
@@ -45,93 +45,93 @@ class Books:
         return {turn for turn, where in self.turns.items() if self.home(where) == home}
 
 
-async def furnish(h: House, number: int) -> Books:
-    books = Books(await h.person(), f"u{number}")
-    books.projects = {f"p{n}" for n in range(PROJECTS)}
-    assert await books.person.push("projects", *map(project, sorted(books.projects))) == []
-    homes = [*sorted(books.projects), None, None]
-    books.sessions = {
+async def furnish(h: ServerHarness, number: int) -> Books:
+    rows = Books(await h.person(), f"u{number}")
+    rows.projects = {f"p{n}" for n in range(PROJECTS)}
+    assert await rows.person.push("projects", *map(project, sorted(rows.projects))) == []
+    homes = [*sorted(rows.projects), None, None]
+    rows.sessions = {
         f"s{n}": session(f"s{n}", **({"projectId": home} if home else {})) for n, home in enumerate(homes)
     }
-    assert await books.person.push("sessions", *books.sessions.values()) == []
+    assert await rows.person.push("sessions", *rows.sessions.values()) == []
     for home in homes:
-        await remember(books, home)
-    return books
+        await remember(rows, home)
+    return rows
 
 
-async def remember(books: Books, home: str | None) -> None:
-    number = len(books.memories) + len(books.entities)
-    row = memory(f"m{number}", text=books.text(f"m{number}"), **({"projectId": home} if home else {}))
-    assert await books.person.push("memories", row) == []
-    books.memories[row["id"]] = home
+async def remember(rows: Books, home: str | None) -> None:
+    number = len(rows.memories) + len(rows.entities)
+    row = memory(f"m{number}", text=rows.text(f"m{number}"), **({"projectId": home} if home else {}))
+    assert await rows.person.push("memories", row) == []
+    rows.memories[row["id"]] = home
     if home:
-        found = entity(f"n{number}", home, name=books.text(f"n{number}"))
-        assert await books.person.push("entities", found) == []
-        books.entities[found["id"]] = home
+        found = entity(f"n{number}", home, name=rows.text(f"n{number}"))
+        assert await rows.person.push("entities", found) == []
+        rows.entities[found["id"]] = home
 
 
-async def talk(books: Books, rng: Random) -> None:
-    where, turn = rng.choice(sorted(books.sessions)), f"e{len(books.turns)}-{rng.getrandbits(32):x}"
-    row = episode(turn, where, userMessage=books.text(turn), aiResponse=rng.choice(("Yes.", "Why?", "")))
-    assert await books.person.push("episodes", row) == []
-    books.turns[turn] = where
+async def talk(rows: Books, rng: Random) -> None:
+    where, turn = rng.choice(sorted(rows.sessions)), f"e{len(rows.turns)}-{rng.getrandbits(32):x}"
+    row = episode(turn, where, userMessage=rows.text(turn), aiResponse=rng.choice(("Yes.", "Why?", "")))
+    assert await rows.person.push("episodes", row) == []
+    rows.turns[turn] = where
 
 
-async def move(books: Books, rng: Random) -> None:
-    where = rng.choice(sorted(books.sessions))
-    home = rng.choice([*sorted(books.projects), None])
+async def move(rows: Books, rng: Random) -> None:
+    where = rng.choice(sorted(rows.sessions))
+    home = rng.choice([*sorted(rows.projects), None])
     moved = session(where, **({"projectId": home} if home else {}))
-    assert await books.person.push("sessions", moved, assumed=books.sessions[where]) == []
-    books.sessions[where] = moved
+    assert await rows.person.push("sessions", moved, assumed=rows.sessions[where]) == []
+    rows.sessions[where] = moved
 
 
-async def forget_turn(books: Books, rng: Random) -> None:
-    if books.turns:
-        turn = rng.choice(sorted(books.turns))
-        assert await books.person.push("episodes", dead(episode(turn, books.turns.pop(turn)))) == []
+async def forget_turn(rows: Books, rng: Random) -> None:
+    if rows.turns:
+        turn = rng.choice(sorted(rows.turns))
+        assert await rows.person.push("episodes", dead(episode(turn, rows.turns.pop(turn)))) == []
 
 
-async def delete_project(books: Books, rng: Random) -> None:
-    if len(books.projects) > 2:
-        gone = rng.choice(sorted(books.projects))
-        assert (await books.person.call("DELETE", f"/v1/projects/{gone}")).status_code == 200
-        books.projects.remove(gone)
-        books.sessions = {
+async def delete_project(rows: Books, rng: Random) -> None:
+    if len(rows.projects) > 2:
+        gone = rng.choice(sorted(rows.projects))
+        assert (await rows.person.call("DELETE", f"/v1/projects/{gone}")).status_code == 200
+        rows.projects.remove(gone)
+        rows.sessions = {
             row_id: session(row_id) if row.get("projectId") == gone else row
-            for row_id, row in books.sessions.items()
+            for row_id, row in rows.sessions.items()
         }
-        books.entities = {i: home for i, home in books.entities.items() if home != gone}
-        books.memories = {i: home for i, home in books.memories.items() if home != gone}
+        rows.entities = {i: home for i, home in rows.entities.items() if home != gone}
+        rows.memories = {i: home for i, home in rows.memories.items() if home != gone}
 
 
-async def ask(h: House, books: Books, rng: Random) -> int:
+async def ask(h: ServerHarness, rows: Books, rng: Random) -> int:
     """Search all kinds of rows in one session, and check that all results are in its scope.
 
     Return the number of results.
     """
-    asker = rng.choice(sorted(books.sessions))
-    home = books.home(asker)
+    asker = rng.choice(sorted(rows.sessions))
+    home = rows.home(asker)
     expected = {
-        "episodes": books.turns_of(home),
-        "entities": {i for i, where in books.entities.items() if where == home},
+        "episodes": rows.turns_of(home),
+        "entities": {i for i, where in rows.entities.items() if where == home},
     }
     count = 0
     for kind, ids in expected.items():
         params: dict[str, Any] = {"q": QUESTION, "sessionId": asker, "limit": 100}
-        answer = await books.person.call("GET", f"/v1/{kind}/search", params=params)
+        answer = await rows.person.call("GET", f"/v1/{kind}/search", params=params)
         assert answer.status_code == 200, answer.text
-        check(books, answer.json()["results"], ids, (kind, home))
+        check(rows, answer.json()["results"], ids, (kind, home))
         count += len(ids)
     scope = InProject(home) if home else Pool()
-    found = await h.services.recall.search(books.person.id, scope, QUESTION, frozenset({"memories"}), 100)
-    ids = {i for i, where in books.memories.items() if where == home}
-    check(books, [{"id": one.id, "text": one.text} for one in found], ids, ("memories", home))
+    found = await h.services.recall.search(rows.person.id, scope, QUESTION, frozenset({"memories"}), 100)
+    ids = {i for i, where in rows.memories.items() if where == home}
+    check(rows, [{"id": one.id, "text": one.text} for one in found], ids, ("memories", home))
     return count + len(ids)
 
 
-def check(books: Books, results: list[Row], ids: set[str], place: tuple[str, str | None]) -> None:
-    assert {result["id"] for result in results} == ids, (books.name, place)
-    assert all(books.text(result["id"]).split()[2] in result["text"] for result in results)
+def check(rows: Books, results: list[Row], ids: set[str], place: tuple[str, str | None]) -> None:
+    assert {result["id"] for result in results} == ids, (rows.name, place)
+    assert all(rows.text(result["id"]).split()[2] in result["text"] for result in results)
 
 
 async def test_recall_never_crosses_projects_or_users(tmp_path: Path, installed: Path) -> None:
@@ -142,11 +142,11 @@ async def test_recall_never_crosses_projects_or_users(tmp_path: Path, installed:
     async with opened(tmp_path, installed, search_wait_s=60) as h:
         people = [await furnish(h, number) for number in range(USERS)]
         for _ in range(STEPS * len(people)):
-            books = rng.choice(people)
+            rows = rng.choice(people)
             step = rng.choices((talk, move, forget_turn, delete_project), (8, 3, 1, 0.3))[0]
-            await step(books, rng)
+            await step(rows, rng)
             if rng.random() < 0.3:
-                heard += await ask(h, books, rng)
-        for books in people:
-            heard += await ask(h, books, rng)
+                heard += await ask(h, rows, rng)
+        for rows in people:
+            heard += await ask(h, rows, rng)
     assert heard > 5 * len(people), "too few results for a meaningful test"

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.in_process_server import House, Person, house, stop_index
+from server.in_process_server import Person, ServerHarness, serve, stop_index
 from server.memory.test_recall import WORD, look
 from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Pool
 
 
-async def three_that_fit(h: House) -> tuple[Person, dict[str, Any]]:
+async def three_that_fit(h: ServerHarness) -> tuple[Person, dict[str, Any]]:
     """Create two adjacent matching turns, and one matching turn without neighbors in another session."""
     ada = await h.person()
     assert await ada.push("sessions", session("s1"), session("s2")) == []
@@ -31,7 +31,7 @@ async def fits(person: Person) -> dict[str, float]:
 
 
 async def test_adjacent_matching_turns_raise_each_others_relevance(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada, _ = await three_that_fit(h)
         found = await fits(ada)
         assert found["first"] == found["second"] == pytest.approx(1.5 * found["alone"], rel=1e-3)
@@ -39,9 +39,9 @@ async def test_adjacent_matching_turns_raise_each_others_relevance(tmp_path: Pat
 
 @pytest.mark.parametrize("gone", ["deleted", "edited"])
 async def test_deleted_or_edited_neighbor_adds_no_relevance(tmp_path: Path, gone: str) -> None:
-    async with house(tmp_path, search_wait_s=0.05) as h:
+    async with serve(tmp_path, search_wait_s=0.05) as h:
         ada, second = await three_that_fit(h)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         stop_index(h.services.recall.indexer)
         now = dead(second) if gone == "deleted" else {**second, "userMessage": "Cats and dogs."}
         assert await ada.push("episodes", now, assumed=second) == []
@@ -50,7 +50,7 @@ async def test_deleted_or_edited_neighbor_adds_no_relevance(tmp_path: Path, gone
 
 
 async def test_neighbor_score_does_not_rank_turns_above_memories(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada, _ = await three_that_fit(h)
         assert await ada.push("memories", memory("m1", text=f"The {WORD}.")) == []
         found = await h.services.recall.search(ada.id, Pool(), WORD, frozenset(KINDS), 10)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from property.rows import NEW, OLD, memory, project, session
-from server.in_process_server import MODELS, house, refused, run
+from server.in_process_server import MODELS, check_problem, run, serve
 
 TEA = "Ada likes green tea."
 POOL, P1, ALL = {"kind": "pool"}, {"kind": "project", "projectId": "p1"}, {"kind": "all"}
@@ -30,7 +30,7 @@ def living(scenario):
 
     def test(tmp_path):
         async def whole():
-            async with house(tmp_path) as h:
+            async with serve(tmp_path) as h:
                 await scenario(await furnished(h))
 
         run(whole)
@@ -114,7 +114,7 @@ async def test_secret_in_memory_is_redacted_and_reported(ada):
 @living
 async def test_empty_or_secret_only_memory_text_is_rejected(ada):
     for text in (" ", "password: hunter2", "AKIA" + "Q7" * 8):
-        refused(
+        check_problem(
             await ada.call("POST", "/v1/memories", json={"text": text, "sessionId": "loose"}),
             400,
             "BAD_REQUEST",
@@ -146,7 +146,7 @@ async def test_memory_search_covers_and_names_its_scope(ada):
         scope, everywhere = await found(ada, query, project=None)
         assert scope == ALL and set(everywhere) == set(ids.values())
     assert await found(ada, "coffee", project=None) == (ALL, [])
-    refused(await ada.call("POST", "/v1/memories/search", json={"query": "tea"}), 400, "BAD_REQUEST")
+    check_problem(await ada.call("POST", "/v1/memories/search", json={"query": "tea"}), 400, "BAD_REQUEST")
 
 
 @living
@@ -245,7 +245,7 @@ async def test_memory_id_is_not_found_outside_its_scope(ada):
     for method, path in (("GET", "c"), ("GET", "c/history"), ("POST", "c/undo"), ("DELETE", "c")):
         await call(ada, method, path, 404, sessionId="loose")
         await call(ada, method, path, 404, project="p2")
-        refused(await ada.call(method, f"/v1/memories/{path}"), 400, "BAD_REQUEST")
+        check_problem(await ada.call(method, f"/v1/memories/{path}"), 400, "BAD_REQUEST")
     assert (await call(ada, "GET", "c", project="*"))["id"] == "c"
     assert set(await ada.live("memories")) == {"a", "b", "c"}
 
@@ -264,7 +264,7 @@ async def test_memories_of_session_are_listed_only_in_its_current_scope(ada):
         "memories": [],
         "next": None,
     }
-    refused(await ada.call("GET", "/v1/sessions/nope/memories"), 404, "NOT_FOUND")
+    check_problem(await ada.call("GET", "/v1/sessions/nope/memories"), 404, "NOT_FOUND")
 
 
 @living
@@ -285,7 +285,7 @@ async def test_memory_statistics_count_all_and_reset_needs_confirmation(ada):
         "totalSessions": 2,
     }
     for body in ({}, {"confirm": False}):
-        refused(await ada.call("POST", "/v1/memories/reset", json=body), 400, "BAD_REQUEST")
+        check_problem(await ada.call("POST", "/v1/memories/reset", json=body), 400, "BAD_REQUEST")
     assert len(await ada.live("memories")) == 4
     assert (await ada.call("POST", "/v1/memories/reset", json={"confirm": True})).json() == {"deleted": 4}
     assert await ada.live("memories") == {} and len(await ada.live("sessions")) == 4
@@ -293,10 +293,10 @@ async def test_memory_statistics_count_all_and_reset_needs_confirmation(ada):
 
 @pytest.mark.parametrize("limit", [0, 101])
 async def test_invalid_limit_of_memory_search_is_rejected(tmp_path, limit):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await furnished(h)
         question = {"query": "tea", "sessionId": "loose", "limit": limit}
-        refused(await ada.call("POST", "/v1/memories/search", json=question), 400, "BAD_REQUEST")
+        check_problem(await ada.call("POST", "/v1/memories/search", json=question), 400, "BAD_REQUEST")
 
 
 def knowing(scenario):
@@ -304,7 +304,7 @@ def knowing(scenario):
 
     def test(tmp_path):
         async def whole():
-            async with house(tmp_path, model=MODELS) as h:
+            async with serve(tmp_path, model=MODELS) as h:
                 await scenario(h, await furnished(h))
 
         run(whole)
@@ -320,7 +320,7 @@ SAM_AGAIN = "Sam has expressed his gratitude to Evan for his support and encoura
 @knowing
 async def test_paraphrase_supersedes_memory_and_can_be_undone(h, ada):
     old = (await remember(ada, SAM, pinned=True))["memory"]
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     kept = await remember(ada, SAM_AGAIN, "loose2")
     new = kept["memory"]
     assert (kept["deduplicated"], kept["supersedes"], new["supersedes"]) == (True, old["id"], old["id"])
@@ -328,10 +328,10 @@ async def test_paraphrase_supersedes_memory_and_can_be_undone(h, ada):
     assert new["pinned"], "the new wording must stay pinned"
     stored = await ada.live("memories")
     assert stored[old["id"]]["supersededBy"] == new["id"] and stored[old["id"]]["text"] == SAM
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     assert await found(ada, "gratitude for encouragement", sessionId="loose") == (POOL, [new["id"]])
     await call(ada, "POST", f"{new['id']}/undo")
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     assert set((await found(ada, "gratitude for encouragement", sessionId="loose"))[1]) == {
         old["id"],
         new["id"],
@@ -349,7 +349,7 @@ async def test_merely_similar_or_out_of_scope_memories_coexist(h, ada):
         (SAM.replace("encouragement", "2 letters"), "loose"),
     ):
         kept = await remember(ada, text, where)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert not kept["deduplicated"] and kept["supersedes"] is None, text
     assert len(await ada.live("memories")) == 6
 
@@ -357,9 +357,9 @@ async def test_merely_similar_or_out_of_scope_memories_coexist(h, ada):
 @knowing
 async def test_repeated_paraphrase_supersedes_only_the_current_memory(h, ada):
     first = (await remember(ada, SAM))["memory"]
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     second = (await remember(ada, SAM_AGAIN))["memory"]
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     third = await remember(ada, SAM)
     assert third["supersedes"] == second["id"] and third["memory"]["id"] != first["id"]
     history = await call(ada, "GET", f"{first['id']}/history")

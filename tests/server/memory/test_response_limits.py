@@ -1,8 +1,8 @@
 """Responses of memory routes are bounded: lists by pages, and searches and histories by their size."""
 
 from property.rows import memory, session
-from server.in_process_server import house
-from server.memory.memory_rows import got, ids
+from server.in_process_server import serve
+from server.memory.memory_rows import get, ids
 from vademecum.services.memory.remember import SEARCHED_LENGTH
 from vademecum.services.sync.pagination import PAGE_BYTES
 
@@ -30,25 +30,25 @@ async def furnished(h, row):
 
 
 async def test_pages_of_session_memories_lose_no_memory(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await furnished(h, large)
-        found = await got(ada, "sessions/s1/memories")
-        rest = await got(ada, "sessions/s1/memories", cursor=found["next"])
+        found = await get(ada, "sessions/s1/memories")
+        rest = await get(ada, "sessions/s1/memories", cursor=found["next"])
         assert len(ids(found["memories"])) == FIT and rest["next"] is None
         assert ids(found["memories"]) + ids(rest["memories"]) == [f"m{n:02d}" for n in reversed(range(MANY))]
-        first = await got(ada, "sessions/s1/memories", limit=1)
+        first = await get(ada, "sessions/s1/memories", limit=1)
         assert len(first["memories"]) == 1 and first["scope"] == {"kind": "pool"}
 
 
 async def test_memory_search_and_history_are_limited_by_response_size(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await furnished(h, large)
         asked = {"query": "", "sessionId": "s1", "limit": 100}
         answer = await ada.call("POST", "/v1/memories/search", json=asked)
         assert len(answer.json()["results"]) == FIT
         eva = await furnished(h, linked)
         last = f"memories/m{MANY - 1:02d}/history"
-        shown = ids((await got(eva, last, sessionId="s1"))["memories"])
+        shown = ids((await get(eva, last, sessionId="s1"))["memories"])
         assert shown == [f"m{n:02d}" for n in reversed(range(MANY - FIT, MANY))]
 
 
@@ -56,7 +56,7 @@ async def test_memory_search_covers_only_the_start_of_large_memories(tmp_path):
     """Normalization may expand one character to eighteen, so a memory of a million characters would slow down every
     search.
     """
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", session("s1")) == []
         text = "zebra " + "\ufdfa " * (SEARCHED_LENGTH // 2) + "giraffe"

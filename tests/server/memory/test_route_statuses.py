@@ -3,7 +3,7 @@
 import json
 
 from property.rows import relationship
-from server.in_process_server import house, refused
+from server.in_process_server import check_problem, serve
 from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, create_rows
 
 ELSEWHERE = {"params": {"project": "p2"}}
@@ -135,32 +135,32 @@ ANSWERS = [
 
 
 async def test_memory_routes_return_expected_statuses_and_failed_calls_change_no_rows(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await create_rows(ada)
-        before, since = await h.everything(ada), []
+        before, since = await h.pull_all(ada), []
         for route, request, status in ANSWERS:
             method, path = route.split(" ")
             changes = status < 400 and method != "GET"
             if changes and since:
-                assert await h.everything(ada) == before, since
+                assert await h.pull_all(ada) == before, since
             answer = await ada.call(method, path, **request)
             assert answer.status_code == status, (route, request, answer.text)
             if status >= 400:
-                refused(answer, status, answer.json()["code"])
+                check_problem(answer, status, answer.json()["code"])
             if changes:
-                before, since = await h.everything(ada), []
+                before, since = await h.pull_all(ada), []
             else:
                 since.append(route)
-        assert since and await h.everything(ada) == before, since
+        assert since and await h.pull_all(ada) == before, since
 
 
 async def test_foreign_ids_get_404_on_every_memory_route(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         await create_rows(ada)
         assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
-        before = await h.everything(ada)
+        before = await h.pull_all(ada)
         asked = {(route, json.dumps(request)): request for route, request, status in ANSWERS if status < 300}
         made_from_nothing = ("POST /v1/projects", "GET /v1/projects", "GET /v1/sessions")
         for (route, _), request in asked.items():
@@ -169,6 +169,6 @@ async def test_foreign_ids_get_404_on_every_memory_route(tmp_path):
             method, path = route.split(" ")
             answer = await bob.call(method, path, **request)
             assert answer.status_code == 404, (route, request, answer.text)
-        assert await h.everything(ada) == before
+        assert await h.pull_all(ada) == before
         for name in h.services.registry.synced:
             assert await bob.pull(name) == []

@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from property.rows import session
-from server.in_process_server import House, Person, T, house
+from server.in_process_server import Person, ServerHarness, T, serve
 from vademecum.errors import BadRequest, Conflict, NotFound, VademecumError
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
 from vademecum.services.memory.scope import ProjectSelector, parse_project_parameter, resolve_scope
@@ -17,7 +17,7 @@ def project(row_id: str, name: str) -> dict[str, Any]:
     return {"id": row_id, "name": name, "createdAt": T, "updatedAt": T, "_deleted": False}
 
 
-async def furnished(h: House) -> Person:
+async def furnished(h: ServerHarness) -> Person:
     ada = await h.person()
     twins = project("t1", "Twin"), project("t2", "twin")
     assert await ada.push("projects", project("p1", "Überholung Café"), project("dead", "Gone"), *twins) == []
@@ -28,7 +28,9 @@ async def furnished(h: House) -> Person:
     return ada
 
 
-async def scope_of(h: House, person: Person, session_id: str | None, asked: ProjectSelector) -> MemoryScope:
+async def scope_of(
+    h: ServerHarness, person: Person, session_id: str | None, asked: ProjectSelector
+) -> MemoryScope:
     async with h.services.users.open(person.id) as store:
         return await resolve_scope(store, session_id, asked)
 
@@ -36,7 +38,7 @@ async def scope_of(h: House, person: Person, session_id: str | None, asked: Proj
 async def test_project_selector_resolves_to_the_expected_scope(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await furnished(h)
         expected: list[tuple[str | None, ProjectSelector, MemoryScope]] = [
             ("loose", UNSET, Pool()),
@@ -52,7 +54,7 @@ async def test_project_selector_resolves_to_the_expected_scope(
 
 
 async def test_unknown_or_ambiguous_scope_is_rejected_instead_of_widened(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada, eve = await furnished(h), await h.person()
         refusals: list[tuple[Person, str | None, ProjectSelector, type[VademecumError]]] = [
             (ada, None, UNSET, BadRequest),
@@ -72,7 +74,7 @@ async def test_unknown_or_ambiguous_scope_is_rejected_instead_of_widened(tmp_pat
 
 
 async def test_moved_session_changes_scope_immediately(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await furnished(h)
         inside = session("inside", projectId="p1")
         assert await ada.push("sessions", session("inside"), assumed=inside) == []

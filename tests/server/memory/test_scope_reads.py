@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from server.in_process_server import Person, house
+from server.in_process_server import Person, serve
 from server.memory.scoped_rows import (
     ALL,
     ASKED,
@@ -205,7 +205,7 @@ async def test_every_scoped_read_route_is_in_the_table(tmp_path: Path) -> None:
 
     It does not cover `/v1/sessions/…` and `/v1/projects/…`, whose path decides the scope.
     """
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         paths = h.app.openapi_schema.to_schema()["paths"]
     routes = {
         re.sub(r"{\w+}", "{id}", path)
@@ -221,7 +221,7 @@ async def test_every_scoped_read_route_is_in_the_table(tmp_path: Path) -> None:
 
 async def test_each_read_path_shows_exactly_the_rows_of_its_scope(tmp_path: Path) -> None:
     """The session "moving" moves to another project between the rounds of requests."""
-    async with house(tmp_path, search_wait_s=60) as h:  # a busy test machine may need long
+    async with serve(tmp_path, search_wait_s=60) as h:  # a busy test machine may need long
         ada = await create_scoped_rows(h)
         for moved_to in MOVES:
             change = {"projectId": moved_to}
@@ -239,7 +239,7 @@ async def test_each_read_path_shows_exactly_the_rows_of_its_scope(tmp_path: Path
 async def test_read_with_invalid_scope_is_rejected_instead_of_widened(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_scoped_rows(h)
         for (name, path), (asked, status) in product(READ_PATHS.items(), REFUSED):
             if path.any_project and (not asked or path.can_ask(asked)):
@@ -248,7 +248,7 @@ async def test_read_with_invalid_scope_is_rejected_instead_of_widened(
 
 
 async def test_entity_and_overview_responses_name_their_project(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await create_scoped_rows(h)
         new = {"projectId": "p1", "type": "person", "name": "Finn"}
         kept = await ada.call("POST", "/v1/entities", json=new)

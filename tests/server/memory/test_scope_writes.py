@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from property.rows import relationship, summary
-from server.in_process_server import House, Person, house
+from server.in_process_server import Person, ServerHarness, serve
 from server.memory.scoped_rows import (
     ASKED,
     EDGES,
@@ -25,7 +25,7 @@ from server.memory.scoped_rows import (
 )
 
 
-async def with_summaries(h: House) -> Person:
+async def with_summaries(h: ServerHarness) -> Person:
     ada = await create_scoped_rows(h)
     await ada.add("summaries", *(summary(i, **owner) for i, owner in SUMMARIES.items()))
     return ada
@@ -74,7 +74,7 @@ UNDO = "POST /v1/memories/{id}/undo"  # returns 409 within the scope, because th
 
 async def test_every_scoped_write_route_is_in_the_table(tmp_path: Path) -> None:
     """The table also has every route that changes or deletes a memory row by its id."""
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         paths = h.app.openapi_schema.to_schema()["paths"]
     routes = {
         f"{method.upper()} " + re.sub(r"{\w+}", "{id}", path): {
@@ -96,7 +96,7 @@ async def test_each_write_path_changes_only_rows_of_its_scope(tmp_path: Path) ->
 
     The session "moving" has left its project before the requests.
     """
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         for asked, _, seen in ASKED:
             ada = await with_summaries(h)
             await ada.call("PATCH", "/v1/sessions/by-external/moving", json={"projectId": None})
@@ -120,7 +120,7 @@ async def test_each_write_path_changes_only_rows_of_its_scope(tmp_path: Path) ->
 
 
 async def test_write_with_invalid_scope_is_rejected(tmp_path: Path) -> None:
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await with_summaries(h)
         for name, path in WRITE_PATHS.items():
             before = await ada.live(path.kind)

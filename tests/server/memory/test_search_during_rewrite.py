@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from property.rows import memory, project, session
-from server.in_process_server import house
-from server.memory.extracting_server import REPLY, extracting, push_turns, wait_until_finished
+from server.in_process_server import serve
+from server.memory.extracting_server import REPLY, push_turns, start_extracting_server, wait_until_finished
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import user_stores
 from vademecum.engines.onnx.embedder import Embedder
@@ -36,12 +36,12 @@ async def known(h):
     ada = await h.person()
     assert await ada.push("sessions", session("s1")) == []
     assert await ada.push("memories", memory("m1", text=SAID)) == []
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     return ada
 
 
 async def test_rewrite_can_start_during_memory_search(tmp_path, monkeypatch):
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada = await known(h)
         rewrites = rewrite_before_queries(monkeypatch, h, "search_hybrid")
         asked = {"query": "green tea", "sessionId": "s1"}
@@ -52,7 +52,7 @@ async def test_rewrite_can_start_during_memory_search(tmp_path, monkeypatch):
 
 
 async def test_rewrite_can_start_during_lookup_of_repeated_memories(tmp_path, monkeypatch):
-    async with house(tmp_path, model=True) as h:
+    async with serve(tmp_path, model=True) as h:
         ada = await known(h)
         monkeypatch.setattr(Embedder, "same_memory", -1.0)
         rewrites = rewrite_before_queries(monkeypatch, h, "nearest_texts")
@@ -63,7 +63,7 @@ async def test_rewrite_can_start_during_lookup_of_repeated_memories(tmp_path, mo
 
 
 async def test_rewrite_can_start_during_lookup_of_known_entities(tmp_path, monkeypatch):
-    async with extracting(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
+    async with start_extracting_server(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
         ada = await h.person()
         monkeypatch.setattr(Embedder, "same_memory", -1.0)
         rewrites = rewrite_before_queries(monkeypatch, h, "nearest_texts")
@@ -79,7 +79,7 @@ async def test_rewrite_can_start_during_lookup_of_known_entities(tmp_path, monke
 
 
 async def test_second_open_of_an_account_in_the_same_task_fails_immediately(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         async with h.services.users.open(ada.id) as store:
             with pytest.raises(RuntimeError, match="opened the file of a user twice"):

@@ -1,9 +1,9 @@
 """The scope of summaries: a session's summary follows its session, and a project's summary stays in the project."""
 
 from property.rows import day, episode, project, session, summary
-from server.in_process_server import house, refused
+from server.in_process_server import check_problem, serve
 from server.memory.extracting_server import push_turns, scenario_of
-from server.memory.memory_rows import got, ids
+from server.memory.memory_rows import get, ids
 from server.scripted_llm import Rule
 from vademecum.model.memory.scope import InProject
 from vademecum.services.chat import prompt_memory
@@ -17,7 +17,7 @@ async def furnished(ada):
 
 
 async def test_summary_follows_its_session_to_another_project(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
         rows = [
@@ -26,12 +26,12 @@ async def test_summary_follows_its_session_to_another_project(tmp_path):
             summary("u3", projectId="p1"),
         ]
         assert await ada.push("summaries", *rows) == []
-        assert sorted(ids((await got(ada, "projects/p1/summaries"))["summaries"])) == ["u2", "u3"]
-        assert ids((await got(ada, "projects/p2/summaries"))["summaries"]) == ["u1"]
+        assert sorted(ids((await get(ada, "projects/p1/summaries"))["summaries"])) == ["u2", "u3"]
+        assert ids((await get(ada, "projects/p2/summaries"))["summaries"]) == ["u1"]
 
 
 async def test_prompt_overview_excludes_session_summaries(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
         assert await ada.push("summaries", summary("u1", sessionId="s1", projectId="p1")) == []
@@ -40,16 +40,16 @@ async def test_prompt_overview_excludes_session_summaries(tmp_path):
 
 
 async def test_summary_that_names_the_wrong_project_is_rejected(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await furnished(ada)
         body = {"content": "said", "sessionId": "s1", "projectId": "p1"}
-        refused(await ada.call("POST", "/v1/summaries", json=body), 400, "BAD_REQUEST")
+        check_problem(await ada.call("POST", "/v1/summaries", json=body), 400, "BAD_REQUEST")
         assert await ada.live("summaries") == {}
         made = await ada.call("POST", "/v1/summaries", json={**body, "projectId": "p2"})
         assert made.status_code == 201
         unknown = await ada.call("POST", "/v1/summaries", json={**body, "sessionId": "none"})
-        refused(unknown, 404, "NOT_FOUND")
+        check_problem(unknown, 404, "NOT_FOUND")
 
 
 def test_new_session_summary_keeps_a_summary_that_names_a_project(tmp_path):
@@ -74,7 +74,7 @@ def test_new_project_overview_replaces_the_displayed_overview(tmp_path):
         ]
         assert await ada.push("summaries", *rows) == []
         made = (await ada.call("POST", "/v1/projects/p1/summarize")).json()
-        shown = await got(ada, "projects/p1/overview")
+        shown = await get(ada, "projects/p1/overview")
         assert (made["id"], shown["id"], shown["content"]) == ("b1", "b1", "It is about rent.")
 
     scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from server.in_process_server import MODELS, browser, house, refused, run
+from server.in_process_server import MODELS, browser, check_problem, run, serve
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
 from vademecum.http.byte_ranges import requested_range
@@ -38,15 +38,15 @@ def with_model(tmp_path, scenario):
     """Run a scenario with a client that is not signed in and the URL of a model's files."""
 
     async def whole():
-        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
+        async with serve(tmp_path) as h, browser(h, "203.0.113.9") as anonymous:
             manifest = install(h.services.settings.models_folder, "small")
-            await scenario(anyone, f"/models/{manifest.hash}")
+            await scenario(anonymous, f"/models/{manifest.hash}")
 
     run(whole)
 
 
 async def test_model_list_includes_hashes_and_vector_parameters(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         manifest = install(h.services.settings.models_folder, "small")
         (model,) = (await ada.call("GET", "/v1/models")).json()["models"]
@@ -63,23 +63,23 @@ async def test_model_list_includes_hashes_and_vector_parameters(tmp_path):
             "bytes": len(CONTENT[GRAPH]),
             "sha256": hashlib.sha256(CONTENT[GRAPH]).hexdigest(),
         }
-        async with browser(h) as anyone:
-            refused(await anyone.get("/v1/models"), 401, "SIGNED_OUT")
+        async with browser(h) as anonymous:
+            check_problem(await anonymous.get("/v1/models"), 401, "SIGNED_OUT")
 
 
 async def test_model_list_names_the_current_embedding_model_or_null(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         install(h.services.settings.models_folder, "small")
         answer = await (await h.person()).call("GET", "/v1/models")
         assert answer.json()["current"] is None and len(answer.json()["models"]) == 1
-    async with house(tmp_path / "two", model=MODELS) as h:
+    async with serve(tmp_path / "two", model=MODELS) as h:
         told = (await (await h.person()).call("GET", "/v1/models")).json()
         (current,) = [model for model in told["models"] if model["hash"] == told["current"]]
         assert current["hash"] == manifests.load(MODELS / current["id"]).hash
 
 
 async def test_unusable_model_is_not_listed(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         models = h.services.settings.models_folder
         install(models, "small")
         (models / "broken").mkdir()
@@ -89,15 +89,15 @@ async def test_unusable_model_is_not_listed(tmp_path):
 
 
 def test_model_file_is_immutable_and_has_digest_etag(tmp_path):
-    async def scenario(anyone, files):
-        whole = await anyone.get(f"{files}/{GRAPH}")
+    async def scenario(anonymous, files):
+        whole = await anonymous.get(f"{files}/{GRAPH}")
         assert (whole.status_code, whole.content) == (200, CONTENT[GRAPH])
         assert "immutable" in whole.headers["cache-control"] and "set-cookie" not in whole.headers
         etag = whole.headers["etag"]
         assert etag == f'"{hashlib.sha256(CONTENT[GRAPH]).hexdigest()}"'
-        kept = await anyone.get(f"{files}/{GRAPH}", headers={"If-None-Match": etag})
+        kept = await anonymous.get(f"{files}/{GRAPH}", headers={"If-None-Match": etag})
         assert (kept.status_code, kept.content, kept.headers["etag"]) == (304, b"", etag)
-        head = await anyone.head(f"{files}/{GRAPH}", headers={"Range": "bytes=0-9"})
+        head = await anonymous.head(f"{files}/{GRAPH}", headers={"Range": "bytes=0-9"})
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-length"] == str(len(CONTENT[GRAPH]))
         assert head.headers["accept-ranges"] == "bytes"
@@ -106,23 +106,23 @@ def test_model_file_is_immutable_and_has_digest_etag(tmp_path):
 
 
 def test_interrupted_download_resumes_with_a_range(tmp_path):
-    async def scenario(anyone, files):
+    async def scenario(anonymous, files):
         url, data = f"{files}/{GRAPH}", CONTENT[GRAPH]
-        etag = (await anyone.head(url)).headers["etag"]
+        etag = (await anonymous.head(url)).headers["etag"]
         for asked, first, last in (
             ("0-0", 0, 0),
             ("700000-", 700_000, len(data) - 1),
             ("-300", len(data) - 300, len(data) - 1),
             ("5-999999999", 5, len(data) - 1),
         ):
-            rest = await anyone.get(url, headers={"Range": f"bytes={asked}", "If-Range": etag})
+            rest = await anonymous.get(url, headers={"Range": f"bytes={asked}", "If-Range": etag})
             assert (rest.status_code, rest.content) == (206, data[first : last + 1]), asked
             assert rest.headers["content-range"] == f"bytes {first}-{last}/{len(data)}"
             assert rest.headers["content-length"] == str(last + 1 - first)
-        other = await anyone.get(url, headers={"Range": "bytes=5-", "If-Range": '"another file"'})
+        other = await anonymous.get(url, headers={"Range": "bytes=5-", "If-Range": '"another file"'})
         assert (other.status_code, other.content) == (200, data), "a changed file must be sent from the start"
-        behind = await anyone.get(url, headers={"Range": f"bytes={len(data)}-"})
-        refused(behind, 416, "RANGE")
+        behind = await anonymous.get(url, headers={"Range": f"bytes={len(data)}-"})
+        check_problem(behind, 416, "RANGE")
         assert behind.headers["content-range"] == f"bytes */{len(data)}"
 
     with_model(tmp_path, scenario)
@@ -154,7 +154,7 @@ def test_range_beyond_end_of_model_file_is_empty(header):
 
 
 def test_only_model_files_listed_in_a_manifest_are_served(tmp_path):
-    async def scenario(anyone, files):
+    async def scenario(anonymous, files):
         for path in (
             f"{files}/manifest.json",
             f"{files}/../small/{TOKENIZER}",
@@ -165,15 +165,15 @@ def test_only_model_files_listed_in_a_manifest_are_served(tmp_path):
             f"/models/{'0' * 64}/{TOKENIZER}",
             f"/models/small/{TOKENIZER}",
         ):
-            refused(await anyone.get(path), 404, "NOT_FOUND")
-        assert (await anyone.get(f"{files}/{TOKENIZER}")).content == CONTENT[TOKENIZER]
+            check_problem(await anonymous.get(path), 404, "NOT_FOUND")
+        assert (await anonymous.get(f"{files}/{TOKENIZER}")).content == CONTENT[TOKENIZER]
 
     with_model(tmp_path, scenario)
 
 
 def test_model_file_of_unexpected_length_is_not_served(tmp_path):
-    async def scenario(anyone, files):
+    async def scenario(anonymous, files):
         (tmp_path / "no-models" / "small" / TOKENIZER).write_bytes(b"{")
-        refused(await anyone.get(f"{files}/{TOKENIZER}"), 404, "NOT_FOUND")
+        check_problem(await anonymous.get(f"{files}/{TOKENIZER}"), 404, "NOT_FOUND")
 
     with_model(tmp_path, scenario)

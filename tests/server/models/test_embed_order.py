@@ -6,7 +6,7 @@ import asyncio
 
 from property.rows import block, document
 from property.sync_wire import send
-from server.in_process_server import house
+from server.in_process_server import serve
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services.models.embed_blocks import BLOCKS_PER_TURN, MAX_ATTEMPTS, Block, order_blocks
 from wait_until import soon
@@ -49,7 +49,7 @@ def test_block_edited_after_failed_attempts_is_embedded_again():
 
 async def test_embedding_large_document_yields_to_later_small_document(tmp_path, single_model, monkeypatch):
     names = record_embeddings(monkeypatch)
-    async with house(tmp_path, model=single_model) as h:
+    async with serve(tmp_path, model=single_model) as h:
         ada = await h.person()
         await write(ada, "large", LARGE)
         await soon(lambda: names)
@@ -57,7 +57,7 @@ async def test_embedding_large_document_yields_to_later_small_document(tmp_path,
         before = len(names)
         await soon(lambda: "small" in names)
         assert names.index("small") <= before + BLOCKS_PER_TURN
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert sorted(names) == ["large"] * LARGE + ["small"], "each block is embedded once"
         assert {row["status"] for row in (await ada.live("documents")).values()} == {"ready"}
 
@@ -77,7 +77,7 @@ async def test_small_document_becomes_ready_while_large_document_is_embedded(
         return vectors
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
-    async with house(tmp_path, model=single_model) as h:
+    async with serve(tmp_path, model=single_model) as h:
         ada = await h.person()
         await write(ada, "large", LARGE)
         await write(ada, "small", 1)
@@ -88,7 +88,7 @@ async def test_small_document_becomes_ready_while_large_document_is_embedded(
         both_here.set()
         await soon(only_the_small_one_is_ready)
         seen.set()
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert set((await statuses(ada)).values()) == {"ready"} and len(names) == LARGE + 1
 
 
@@ -98,7 +98,7 @@ async def statuses(person):
 
 async def test_large_documents_do_not_starve_other_users(tmp_path, single_model, monkeypatch):
     names = record_embeddings(monkeypatch)
-    async with house(tmp_path, model=single_model) as h:
+    async with serve(tmp_path, model=single_model) as h:
         ada, bob, eve = [await h.person() for _ in range(3)]
         await write(ada, "ada", LARGE)
         await write(bob, "bob", LARGE)
@@ -108,27 +108,27 @@ async def test_large_documents_do_not_starve_other_users(tmp_path, single_model,
         await soon(lambda: "eve" in names)
         assert names.index("eve") <= before + 2 * BLOCKS_PER_TURN
         for person in (ada, bob, eve):
-            await h.settle(person)
+            await h.drain_jobs(person)
         assert len(names) == 2 * LARGE + 1
 
 
 async def test_search_reports_number_of_documents_waiting_for_vectors(tmp_path, single_model, monkeypatch):
-    go_on = asyncio.Event()
+    may_continue = asyncio.Event()
     passages = Embedder.embed_passages
 
     async def held(embedder, texts):
         if texts[0].startswith("large 1"):
-            await go_on.wait()
+            await may_continue.wait()
         return await passages(embedder, texts)
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
-    async with house(tmp_path, model=single_model) as h:
+    async with serve(tmp_path, model=single_model) as h:
         ada = await h.person()
         assert (await ada.search("small"))["scope"]["pending"] == 0, (
             "no document must be pending without documents"
         )
         await write(ada, "small", 1)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await write(ada, "large", 2)
         await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
         scope = (await ada.search("small"))["scope"]
@@ -140,15 +140,15 @@ async def test_search_reports_number_of_documents_waiting_for_vectors(tmp_path, 
         assert (await ada.search("small", "s2"))["scope"]["pending"] == 0, (
             "documents of another session must not count as pending"
         )
-        go_on.set()
-        await h.settle(ada)
+        may_continue.set()
+        await h.drain_jobs(ada)
         assert (await ada.search("small"))["scope"]["pending"] == 0
 
 
 async def test_no_document_waits_for_vectors_without_a_model(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await write(ada, "small", 1)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         scope = (await ada.search("small"))["scope"]
         assert (scope["documentIds"], scope["mode"], scope["pending"]) == (["small"], "words", 0)

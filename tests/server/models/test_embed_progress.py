@@ -9,8 +9,8 @@ import time
 
 from property.rows import block, document
 from property.sync_wire import send
-from server.in_process_server import house
-from server.listening_server import listen, listening
+from server.in_process_server import serve
+from server.listening_server import listen, listen_on_port
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services.models.embed_progress import EmbedProgress
 from wait_until import soon
@@ -45,7 +45,7 @@ async def test_stream_reports_embedding_progress_at_limited_rate(tmp_path, singl
         return await passages(embedder, texts)
 
     monkeypatch.setattr(Embedder, "embed_passages", slow)
-    async with house(tmp_path, model=single_model) as h, listening(h.app) as url:
+    async with serve(tmp_path, model=single_model) as h, listen_on_port(h.app) as url:
         ada, bob = await h.person(), await h.person()
         async with (
             listen(url, ada, "/v1/sync/documents/0/pullStream") as plain,
@@ -57,12 +57,12 @@ async def test_stream_reports_embedding_progress_at_limited_rate(tmp_path, singl
             row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
             assert await send(ada, "documents", (row, None)) == []
             assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             seconds = time.monotonic() - began
-            await plain.until(lambda: '"ready"' in plain.text)
-            await named.until(lambda: '"ready"' in named.text)
-            for ear in (plain, named):
-                events = progress_events(ear.text)
+            await plain.wait_until(lambda: '"ready"' in plain.text)
+            await named.wait_until(lambda: '"ready"' in named.text)
+            for stream in (plain, named):
+                events = progress_events(stream.text)
                 assert 2 <= len(events) <= seconds / 0.5 + 1
                 assert {(event["documentId"], event["of"]) for event in events} == {("d", BLOCKS)}
                 done = [event["done"] for event in events]
@@ -71,17 +71,17 @@ async def test_stream_reports_embedding_progress_at_limited_rate(tmp_path, singl
 
 
 async def test_deleted_document_leaves_the_embedder_queue_immediately(tmp_path, single_model, monkeypatch):
-    running, go_on = threading.Event(), threading.Event()
+    running, may_continue = threading.Event(), threading.Event()
     work = Embedder._run
 
     def stuck(embedder, text):
         if "of d" in text:
             running.set()
-            go_on.wait(20)
+            may_continue.wait(20)
         return work(embedder, text)
 
     monkeypatch.setattr(Embedder, "_run", stuck)
-    async with house(tmp_path, model=single_model) as h:
+    async with serve(tmp_path, model=single_model) as h:
         ada = await h.person()
         row = document(ada.id, "d", status="pending", chunkCount=16 * BLOCKS)
         assert await send(ada, "documents", (row, None)) == []
@@ -97,17 +97,17 @@ async def test_deleted_document_leaves_the_embedder_queue_immediately(tmp_path, 
                 )
             )
         finally:
-            go_on.set()
+            may_continue.set()
 
 
 async def test_account_deletion_forgets_embedding_progress(tmp_path, single_model, monkeypatch):
     tellers = set()
     tell, passages = EmbedProgress.publish, Embedder.embed_passages
-    go_on = asyncio.Event()
+    may_continue = asyncio.Event()
 
     async def held(embedder, texts):
         if tellers:  # hold all blocks after the first progress event
-            await go_on.wait()
+            await may_continue.wait()
         return await passages(embedder, texts)
 
     def noted(teller, *more):
@@ -116,18 +116,18 @@ async def test_account_deletion_forgets_embedding_progress(tmp_path, single_mode
 
     monkeypatch.setattr(Embedder, "embed_passages", held)
     monkeypatch.setattr(EmbedProgress, "publish", noted)
-    async with house(tmp_path, model=single_model) as h, listening(h.app) as url:
+    async with serve(tmp_path, model=single_model) as h, listen_on_port(h.app) as url:
         ada = await h.person()
-        async with listen(url, ada, "/v1/sync/stream") as ear:
+        async with listen(url, ada, "/v1/sync/stream") as stream:
             row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
             assert await send(ada, "documents", (row, None)) == []
             assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
-            await ear.until(lambda: progress_events(ear.text))
+            await stream.wait_until(lambda: progress_events(stream.text))
             (teller,) = tellers
             assert ada.id in teller._published
             leaving = asyncio.create_task(ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"}))
             async with asyncio.timeout(60):
                 while ada.id in teller._published:
-                    go_on.set()
+                    may_continue.set()
                     await asyncio.sleep(0.01)
             await leaving

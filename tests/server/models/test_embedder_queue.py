@@ -15,8 +15,8 @@ import pytest
 
 from property.rows import block, document
 from property.sync_wire import send
-from server.in_process_server import Person, house, refused
-from server.listening_server import listening
+from server.in_process_server import Person, check_problem, serve
+from server.listening_server import listen_on_port
 from unit.engines.onnx import numpy_bert
 from vademecum.engines.onnx import download
 from vademecum.services.models.active_model import write_choice
@@ -49,11 +49,11 @@ def slow_model(tmp_path_factory):
 async def at_work(tmp_path, models):
     """Run a server on a real socket. Yield the server, its embedder, and a person whose requests use the socket."""
     write_choice(Settings(data=tmp_path), "slow")
-    async with house(tmp_path, model=models) as h:
+    async with serve(tmp_path, model=models) as h:
         embedder = await h.services.inference.get()
         embedder._query_timeout_s = 600  # so long that queries time out only in the test of the timeout
         local = await h.person()
-        async with listening(h.app) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
+        async with listen_on_port(h.app) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
             client.headers["Authorization"] = local.client.headers["Authorization"]
             yield h, embedder, Person(local.id, client)
 
@@ -98,7 +98,7 @@ async def test_queries_are_answered_during_large_document_embedding(tmp_path, sl
 async def test_query_beyond_queue_limit_gets_retry_after(tmp_path, slow_model):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         embedder._queries.capacity = 2
         tasks = asking(ada, 16)
         await soon(lambda: any(task.done() for task in tasks))
@@ -110,17 +110,17 @@ async def test_query_beyond_queue_limit_gets_retry_after(tmp_path, slow_model):
         for answer in no:
             seconds = int(answer.headers["Retry-After"])
             assert seconds >= 1
-            assert f"try again in {seconds} second" in refused(answer, 503, "EMBEDDER_BUSY")["detail"]
+            assert f"try again in {seconds} second" in check_problem(answer, 503, "EMBEDDER_BUSY")["detail"]
         assert (await ask(ada, "x")).status_code == 200
 
 
 async def test_query_that_times_out_is_rejected_and_leaves_the_queue(tmp_path, slow_model):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         embedder._query_timeout_s = 0.02
         for answer in await asyncio.gather(*asking(ada, 8)):
-            refused(answer, 503, "EMBEDDER_BUSY")
+            check_problem(answer, 503, "EMBEDDER_BUSY")
             assert int(answer.headers["Retry-After"]) >= 1
         assert embedder.queue_length == 0
         embedder._query_timeout_s = 600
@@ -131,7 +131,7 @@ async def test_query_that_times_out_is_rejected_and_leaves_the_queue(tmp_path, s
 async def test_query_of_disconnected_client_leaves_the_queue(tmp_path, slow_model, path):
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         await write_document(ada, 1, chunks=1, text="x")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         ran = []
         real = embedder._run
         embedder._run = lambda text: ran.append(text) or real(text)
@@ -147,13 +147,13 @@ async def test_query_of_disconnected_client_leaves_the_queue(tmp_path, slow_mode
 
 async def test_index_stays_open_until_reads_of_a_cancelled_search_end(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.indexing.OPEN_MAX", 0)
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
-        begun, go_on = threading.Event(), threading.Event()
+        begun, may_continue = threading.Event(), threading.Event()
 
         def read(index):
             begun.set()
-            assert go_on.wait(30)
+            assert may_continue.wait(30)
             return index.vector_search(np.zeros(2, np.float32), ["d"], 1)
 
         given_up = asyncio.create_task(h.services.indexes.read(ada.id, read))
@@ -161,7 +161,7 @@ async def test_index_stays_open_until_reads_of_a_cancelled_search_end(tmp_path, 
         given_up.cancel()
         await asyncio.gather(given_up, return_exceptions=True)
         assert ada.id in h.services.indexes._open, "the index must stay open while it is read"
-        go_on.set()
+        may_continue.set()
         await soon(lambda: ada.id not in h.services.indexes._open)
 
 
@@ -169,17 +169,17 @@ async def test_full_queue_does_not_count_as_block_failure(tmp_path, slow_model, 
     monkeypatch.setattr("vademecum.services.runtime.job_queue.RETRY_S", (0.0,))
     async with at_work(tmp_path, slow_model) as (h, embedder, ada):
         embedder._passages.capacity = 1
-        go_on, refusals = threading.Event(), []
+        may_continue, refusals = threading.Event(), []
         run_one, busy = embedder._run, embedder._busy
-        embedder._run = lambda text: go_on.wait(60) and run_one(text)
+        embedder._run = lambda text: may_continue.wait(60) and run_one(text)
         embedder._busy = lambda lane: refusals.append(lane) or busy(lane)
         others = asyncio.create_task(embedder.embed_passages(["x"] * 24))
         await soon(lambda: embedder.queue_length > 1)
         await write_document(ada, 1, chunks=2, text="x")
         await soon(lambda: len(refusals) >= MAX_ATTEMPTS)
-        go_on.set()
+        may_continue.set()
         await others
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert (await ada.live("documents"))["d"]["status"] == "ready"
 
 
@@ -192,7 +192,7 @@ async def test_requests_that_need_the_model_time_out_while_it_is_loading(tmp_pat
         h.services.inference._opening = asyncio.create_task(asyncio.sleep(600))
         answers = [await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)]
         for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 60)):
-            assert "still being opened" in refused(answer, 503, "BUSY")["detail"]
+            assert "still being opened" in check_problem(answer, 503, "BUSY")["detail"]
             assert int(answer.headers["Retry-After"]) >= 1
         h.services.inference._opening.cancel()
         h.services.inference._opening = opened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from server.in_process_server import house, refused
+from server.in_process_server import check_problem, serve
 from server.models.model_change_server import (
     Gate,
     check_meaning,
@@ -38,7 +38,7 @@ async def test_searches_use_old_vectors_until_model_change_completes(tmp_path, i
         blocks = len(await ada.live("vectorEmbeddings"))
         assert blocks > 4 and me["of"] == blocks and 2 <= me["done"] <= 3
         gate.open.set()
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await used_by(ada) == {(await h.services.inference.get()).model} != old
         gate.after = 10**6
         await check_meaning(h, ada, "new")
@@ -60,13 +60,13 @@ async def test_paused_model_change_survives_restart_and_repeats_no_block(tmp_pat
     gate.after = 10**6
     async with opened(tmp_path, installed) as h:
         ada.client._transport.app = h.app
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert len(gate.seen) == len(done), "the change must stay paused after a restart"
         status = h.services.model_change.status()
         assert (status.current, status.before, status.paused) == ("new", "old", True)
         await check_meaning(h, ada, "old")
         await h.services.model_change.set_paused(False)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await check_meaning(h, ada, "new")
         blocks = len(await ada.live("vectorEmbeddings"))
     made = [texts for texts in gate.seen if len(texts) > 1]  # ignore check_meaning, which embeds single texts
@@ -91,7 +91,7 @@ async def test_document_added_during_model_change_gets_vectors_of_both_models(
         found = await h.services.indexes.read(ada.id, lambda index: index.vector_search(vector, [added], 1))
         assert len(found) == 1, "the new document must be found by meaning immediately"
         gate.open.set()
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await used_by(ada) == {(await h.services.inference.get()).model}
 
 
@@ -122,7 +122,7 @@ async def test_reverting_a_model_change_reembeds_only_swapped_accounts(tmp_path,
             assert serving.manifest.id == ("new" if person in changed else "old")
         gate.open.set()
         for person in (ada, bob):
-            await h.settle(person)
+            await h.drain_jobs(person)
             assert await used_by(person) == old
             await check_meaning(h, person, "old")
         assert given.count("old") == blocks + 2, "the old model must embed only its blocks and the two checks"
@@ -144,7 +144,7 @@ async def test_document_deletion_erases_its_staged_vectors(tmp_path, installed, 
         await h.services.background_jobs.jobs["erase"].drain(ada.id)
         assert scan(user_folder(tmp_path, ada.id), needles) == 0
         # This completes despite the closed gate, because the deletion cancels the blocked embedding.
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert h.services.model_change.status().before is None
 
 
@@ -158,7 +158,7 @@ async def test_forget_everything_deletes_staged_vectors(tmp_path, installed, mon
         assert answer.status_code == 200 and answer.json()["leftovers"] == 0, answer.text
         assert staged(tmp_path, ada) == []
         gate.open.set()
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert staged(tmp_path, ada) == []
 
 
@@ -188,7 +188,7 @@ async def test_server_restart_rebuilds_index_after_crash_following_swap(tmp_path
             await until_used(ada, (await h.services.inference.get()).model)
     async with opened(tmp_path, installed) as h:
         ada.client._transport.app = h.app
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await check_meaning(h, ada, "new")
         assert h.services.model_change.status().before is None
 
@@ -198,21 +198,21 @@ async def test_pushed_vectors_of_another_model_are_recomputed(tmp_path, installe
         ada = await with_document(h)
         held = await ada.live("vectorEmbeddings")
         await use(h, "new")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         now = await ada.live("vectorEmbeddings")
         name = next(iter(held))
         stale = {**held[name], "updatedAt": "2026-02-01T00:00:00.000Z"}
         assert await ada.push("vectorEmbeddings", stale, assumed=now[name]) == []
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await used_by(ada) == {(await h.services.inference.get()).model}
 
 
 async def test_first_chosen_model_is_used_without_a_server_restart(tmp_path, installed):
-    async with house(tmp_path, model=installed) as h:
+    async with serve(tmp_path, model=installed) as h:
         ada = await with_document(h)
         assert (await ada.search("roof", mode="meaning"))["scope"]["mode"] == "words"
         await use(h, "old")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await check_meaning(h, ada, "old")
 
 
@@ -220,7 +220,7 @@ async def test_only_administrators_can_start_one_model_change_at_a_time(tmp_path
     gate = Gate(monkeypatch, 1)
     async with opened(tmp_path, installed) as h:
         ada = await with_document(h)
-        refused(await ada.call("PUT", "/v1/reembedding", json={"model": "new"}), 403, "FORBIDDEN")
+        check_problem(await ada.call("PUT", "/v1/reembedding", json={"model": "new"}), 403, "FORBIDDEN")
 
         def promote(account: Account) -> Account:
             return Account(account.id, account.email, account.tier, True, None, account.created_at)
@@ -229,19 +229,19 @@ async def test_only_administrators_can_start_one_model_change_at_a_time(tmp_path
         outside = f"../{installed.name}/new"  # a valid path, but outside the models folder
         for name, status in ((outside, 400), ("", 400), (".", 400), ("unknown", 409)):
             code = "BAD_REQUEST" if status == 400 else "CONFLICT"
-            refused(await ada.call("PUT", "/v1/reembedding", json={"model": name}), status, code)
-        refused(await ada.call("POST", "/v1/reembedding/pause"), 409, "CONFLICT")
+            check_problem(await ada.call("PUT", "/v1/reembedding", json={"model": name}), status, code)
+        check_problem(await ada.call("POST", "/v1/reembedding/pause"), 409, "CONFLICT")
         begun = await ada.call("PUT", "/v1/reembedding", json={"model": "new"})
         assert begun.status_code == 200 and begun.json()["before"] == "old"
-        refused(await ada.call("PUT", "/v1/reembedding", json={"model": "third"}), 409, "CONFLICT")
+        check_problem(await ada.call("PUT", "/v1/reembedding", json={"model": "third"}), 409, "CONFLICT")
         await gate.reached()
         paused = (await ada.call("POST", "/v1/reembedding/pause")).json()
         assert paused["paused"] and paused["users"] == {"done": 0, "of": 1}
         assert list(paused["behind"]) == [ada.id]
         gate.open.set()
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert (await ada.call("POST", "/v1/reembedding/resume")).json()["paused"] is False
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         done = (await ada.call("GET", "/v1/reembedding")).json()
         assert done["current"] == "new" and done["before"] is None
         assert active_model.read_choice(h.services.settings) == "new"

@@ -30,7 +30,7 @@ async def test_block_that_new_model_cannot_embed_does_not_block_the_change(tmp_p
         monkeypatch.setattr(Embedder, "embed_passages", picky)
         await use(h, "new")
         await soon(lambda: h.services.model_change.status().before is None)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         new = (await h.services.inference.get()).model
         used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())
         assert used[old] == 1 and used.keys() == {old, new}

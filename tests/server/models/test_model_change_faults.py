@@ -66,7 +66,7 @@ async def test_index_failure_after_swap_causes_no_repeated_embedding(tmp_path, i
             await check_meaning(h, ada, "old")
     async with opened(tmp_path, installed) as h:
         ada.client._transport.app = h.app
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await used_by(ada) == {new}
         await check_meaning(h, ada, "new")
         found = (await ada.search("chimney sweep", mode="words"))["results"]
@@ -87,7 +87,7 @@ async def test_server_restart_finishes_interrupted_swap_of_paused_model_change(
             await h.services.model_change.set_paused(True)
     async with opened(tmp_path, installed) as h:
         ada.client._transport.app = h.app
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await check_meaning(h, ada, "new")
 
 
@@ -104,7 +104,7 @@ async def test_reverting_a_model_change_with_interrupted_swap_recomputes_old_vec
             await until_used(ada, new)
             await use(h, "old")
             assert ada.id in h.services.inference.users_on_old_model
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await used_by(ada) == old
         await check_meaning(h, ada, "old")
 
@@ -119,7 +119,7 @@ async def test_vectors_of_damaged_staged_file_are_recomputed(tmp_path, installed
         flip(path, path.stat().st_size // 2)
         shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # truncate the file after its first vector
         gate.open.set()
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         rows = await ada.live("vectorEmbeddings")
         assert Counter(texts for texts in gate.seen if len(texts) > 1).total() == len(rows) + 2
         embedder = await h.services.inference.get()
@@ -147,7 +147,7 @@ async def test_unwritable_staging_folder_does_not_count_as_block_failure(tmp_pat
         assert not h.services.model_change._failures, "a write error must not count as a failure of the block"
         folder.unlink()
         folder.mkdir()
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await used_by(ada) == {(await h.services.inference.get()).model}
         await check_meaning(h, ada, "new")
 
@@ -161,7 +161,7 @@ async def test_unwritable_progress_file_does_not_stop_the_model_change(tmp_path,
         (tmp_path / "reembed.json.new").mkdir()  # blocks the temporary file of the progress count
         gate.open.set()
         await soon(lambda: ada.id not in h.services.inference.users_on_old_model)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert h.services.model_change.status().before is None
         await check_meaning(h, ada, "new")
 
@@ -208,7 +208,7 @@ async def test_model_change_is_rejected_if_choice_cannot_be_written(tmp_path, in
         await check_meaning(h, ada, "old")
         (tmp_path / "model.new").rmdir()
         await use(h, "new")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         await check_meaning(h, ada, "new")
 
 
@@ -221,19 +221,19 @@ async def test_model_change_works_between_different_vector_lengths(tmp_path, ins
         ada = await with_document(h)
         for name, dims in (("wide", 64), ("old", 32)):
             await use(h, name)
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert {row["dims"] for row in (await ada.live("vectorEmbeddings")).values()} == {dims}
             await check_meaning(h, ada, name)
 
 
 async def test_first_document_added_while_model_change_starts_is_included(tmp_path, installed, monkeypatch):
-    begun, go_on = threading.Event(), threading.Event()
+    begun, may_continue = threading.Event(), threading.Event()
     begin = staged_vectors.create_folders
 
     def slow(*arguments):
         begin(*arguments)
         begun.set()
-        go_on.wait(60)
+        may_continue.wait(60)
 
     monkeypatch.setattr(staged_vectors, "create_folders", slow)
     async with opened(tmp_path, installed) as h:
@@ -242,9 +242,9 @@ async def test_first_document_added_while_model_change_starts_is_included(tmp_pa
         await asyncio.to_thread(begun.wait, 60)
         ada = await with_document(h)
         await check_meaning(h, ada, "old")
-        go_on.set()
+        may_continue.set()
         await change
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert await used_by(ada) == {(await h.services.inference.get()).model}
         await check_meaning(h, ada, "new")
 
@@ -279,7 +279,7 @@ async def test_reverting_a_model_change_finishes_without_retry_delay(tmp_path, i
             await use(h, "old")
             gate.open.set()
             async with asyncio.timeout(60):
-                await h.settle(ada)
+                await h.drain_jobs(ada)
             await check_meaning(h, ada, "old")
         monkeypatch.undo()
         monkeypatch.setattr(job_queue, "RETRY_S", (3600.0,))

@@ -9,8 +9,8 @@ import pytest
 
 from property.rows import episode, fact, memory, session
 from server.agents.agent_events import event, send_events
-from server.in_process_server import House, Person, house, run
-from server.memory.extracting_server import extracting, push_turns
+from server.in_process_server import Person, ServerHarness, run, serve
+from server.memory.extracting_server import push_turns, start_extracting_server
 from server.models.model_change_server import opened
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
@@ -38,7 +38,7 @@ def record_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list
     return told
 
 
-async def furnished(h: House) -> Person:
+async def furnished(h: ServerHarness) -> Person:
     ada = await h.person()
     assert await ada.push("sessions", session("s1")) == []
     assert (
@@ -46,7 +46,7 @@ async def furnished(h: House) -> Person:
         == []
     )
     assert await ada.push("memories", *(memory(f"m{n}", text=f"word{n} is said") for n in range(ROWS))) == []
-    await h.settle(ada)
+    await h.drain_jobs(ada)
     return ada
 
 
@@ -63,7 +63,7 @@ def test_requests_scan_no_full_account_on_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Person], Awaitable[Any]]
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await furnished(h)
             looked = record_calls(monkeypatch, DuckDBUserStore, "is_live")
             assert (await ask(ada)).status_code == 200
@@ -76,7 +76,7 @@ def test_memory_deduplication_normalizes_stored_texts_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await furnished(h)
             compared = record_calls(monkeypatch, remember, "exact_form")
             answer = await ada.call("POST", "/v1/memories", json={"text": "WORD7 is said.", **IN_A_SCOPE})
@@ -94,7 +94,7 @@ def test_indexing_does_not_rescan_the_session_per_turn(
             looked = record_calls(monkeypatch, DuckDBUserStore, "is_live")
             assert await ada.push("sessions", session("s1")) == []
             assert await ada.push("episodes", *(episode(f"e{n}", "s1") for n in range(100))) == []
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert len(looked) < 100 * 100 / 4
 
     run(scenario)
@@ -102,7 +102,7 @@ def test_indexing_does_not_rescan_the_session_per_turn(
 
 def test_fact_lookup_for_proposals_runs_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             assert await ada.push("facts", *(fact(f"f{n}", key=f"user.k{n}") for n in range(ROWS))) == []
             async with h.services.users.open(ada.id) as store:
@@ -117,7 +117,7 @@ def test_folder_conflict_check_runs_in_a_thread_without_rereading_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             read: list[str] = []
             row = Transaction.row
@@ -152,7 +152,7 @@ def test_summary_input_and_reply_are_processed_in_threads(
 ) -> None:
     async def scenario() -> None:
         long = Rule(say=["a word of it. "] * 10_000)
-        async with extracting(tmp_path, long, extraction_daily=0) as (h, _):
+        async with start_extracting_server(tmp_path, long, extraction_daily=0) as (h, _):
             ada = await h.person()
             await push_turns(ada, episode("e1", "s1", userMessage="word " * 1000))
             looked = [

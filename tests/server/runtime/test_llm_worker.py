@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 
 from property.rows import episode, fact
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from server.memory.extracting_server import (
     REPLY,
-    listed,
+    list_jobs,
     push_turns,
     scenario_of,
     wait_for_jobs,
@@ -32,15 +32,15 @@ def test_llm_jobs_survive_server_start_without_an_assistant(tmp_path):
         await wait_for_jobs(ada, lambda found: found["counts"]["running"])
 
     async def without():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             (ada,) = people
             ada.client._transport.app = h.app
-            assert (await listed(ada))["jobs"][0]["attempts"] == 0, (
+            assert (await list_jobs(ada))["jobs"][0]["attempts"] == 0, (
                 "a clean shutdown must not count as an attempt"
             )
             await ada.call("POST", "/v1/jobs/retry")
             await asyncio.sleep(0.5)
-            assert (await listed(ada))["counts"]["waiting"] == 1, (
+            assert (await list_jobs(ada))["counts"]["waiting"] == 1, (
                 "the job must wait while there is no assistant"
             )
 
@@ -71,11 +71,11 @@ def test_turns_pushed_while_no_assistant_is_configured_are_not_extracted(
         await ada.push("episodes", second)
 
     async def without():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             (ada,) = people
             ada.client._transport.app = h.app
             await ada.push("episodes", third)
-            found = await listed(ada)
+            found = await list_jobs(ada)
             assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["waiting"] == 2
 
     async def started(h, model, _):
@@ -102,7 +102,7 @@ def test_extraction_job_exists_from_the_commit_of_its_turn(tmp_path):
         retried = await ada.call("POST", "/v1/jobs/extract.episodes.e2/retry")
         assert (retried.status_code, retried.json()["state"]) == (200, "waiting")
         await ada.push("episodes", episode("e3", "s1", userMessage="turn 3"))
-        assert (await listed(ada))["counts"]["waiting"] == 2
+        assert (await list_jobs(ada))["counts"]["waiting"] == 2
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], first_s=60))
 
@@ -123,7 +123,7 @@ def test_extraction_finds_turn_after_many_deleted_turns(tmp_path, monkeypatch):
         await queue.drain(ada.id)
         async with h.services.users.open(ada.id) as store:
             done = [job.subject for job in (await store.list_jobs(9))[0]]
-        assert done == ["episodes/e2", "episodes/e1"] and len(model.asked) == 2
+        assert done == ["episodes/e2", "episodes/e1"] and len(model.requests) == 2
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -136,8 +136,8 @@ def test_unavailable_model_postpones_jobs_without_counting_attempts(tmp_path, mo
         await push_turns(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(6)))
         await wait_for_jobs(ada, lambda found: any(job["error"] for job in found["jobs"]))
         await asyncio.sleep(0.5)
-        found = await listed(ada)
-        assert found["counts"]["waiting"] == 6 and len(model.asked) == 1, "the other jobs must wait too"
+        found = await list_jobs(ada)
+        assert found["counts"]["waiting"] == 6 and len(model.requests) == 1, "the other jobs must wait too"
         assert all(job["attempts"] == 0 for job in found["jobs"]) and found["extraction"]["today"] == 0
         model.rules = [Rule(say=[REPLY])]
         assert (await wait_until_finished(ada))["counts"]["done"] == 6
@@ -159,11 +159,11 @@ def test_pushing_a_turn_is_one_insert_and_editing_it_adds_no_job(tmp_path, monke
         turn = episode("e1", "s1")
         await ada.push("episodes", turn)
         assert statements == [["INSERT"]], "the push must commit only the turn, without its job"
-        assert len((await listed(ada))["jobs"]) == 2
+        assert len((await list_jobs(ada))["jobs"]) == 2
         await ada.push("episodes", {**turn, "userMessage": "anew"}, assumed=turn)
         async with h.services.users.open(ada.id) as store:
             assert [left.subject for left in (await store.list_jobs(9))[0]] == ["episodes/e0"]
-        assert len((await listed(ada))["jobs"]) == 2
+        assert len((await list_jobs(ada))["jobs"]) == 2
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
@@ -176,7 +176,7 @@ def test_job_of_model_that_never_replies_fails_and_can_be_retried(tmp_path, monk
         await push_turns(ada)
         found = await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
         (job,) = found["jobs"]
-        assert job["attempts"] == len(model.asked) == found["extraction"]["today"] == 2
+        assert job["attempts"] == len(model.requests) == found["extraction"]["today"] == 2
         assert "sent nothing" in job["error"]
         model.rules = [Rule(say=[REPLY])]
         await ada.call("POST", f"/v1/jobs/{job['id']}/retry")
@@ -205,7 +205,7 @@ def test_daily_limit_counts_every_model_request(tmp_path):
         await ada.push("episodes", episode("e2", "s1"))
         await wait_until_finished(ada)
         await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
-        assert (await wait_until_finished(ada))["extraction"]["today"] == len(model.asked) == 4
+        assert (await wait_until_finished(ada))["extraction"]["today"] == len(model.requests) == 4
         async with h.services.users.open(ada.id) as store:
             assert store.jobs.llm_requests_on(timestamps.day(h.services.clock())) == 4
             assert store.jobs.llm_requests_on("2026-01-01") == 0, "the count of a new day must start at zero"
@@ -220,7 +220,7 @@ def test_job_retry_keeps_daily_count_and_stored_answers(tmp_path, monkeypatch):
         await push_turns(ada)
         for asked in (1, 2):
             found = await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
-            assert found["extraction"]["today"] == len(model.asked) == asked
+            assert found["extraction"]["today"] == len(model.requests) == asked
             await ada.call("POST", "/v1/jobs/retry")
         await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
         async with h.services.users.open(ada.id) as store:
@@ -229,7 +229,7 @@ def test_job_retry_keeps_daily_count_and_stored_answers(tmp_path, monkeypatch):
             await store.write(lambda tx: tx.jobs.put(heard))
         h.services.background_jobs.schedule("work", ada.id, 0)
         found = await wait_for_jobs(ada, lambda found: found["counts"]["done"])
-        assert found["extraction"]["today"] == len(model.asked) == 3
+        assert found["extraction"]["today"] == len(model.requests) == 3
 
     scenario_of(tmp_path, scenario, Rule(say=["No."]))
 
@@ -247,7 +247,7 @@ def test_zero_daily_limit_keeps_jobs_pending(tmp_path):
         ada.client._transport.app = h.app
         await ada.call("POST", "/v1/jobs/retry")
         await asyncio.sleep(0.5)
-        assert model.asked == [] and h.services.background_jobs.jobs["work"].is_pending(ada.id)
+        assert model.requests == [] and h.services.background_jobs.jobs["work"].is_pending(ada.id)
 
     scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
     scenario_of(tmp_path, without, Rule(say=[REPLY]), extraction_daily=0)

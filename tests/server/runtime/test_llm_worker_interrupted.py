@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from property.rows import episode
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from server.memory.extracting_server import (
     REPLY,
-    listed,
+    list_jobs,
     push_turns,
     scenario_of,
     wait_for_jobs,
@@ -90,7 +90,7 @@ def test_clean_shutdown_does_not_count_as_job_attempt(tmp_path, rule, ends):
         doers["extract"] = lambda user_id, job: tried.append(job) or extract(user_id, job)
         for last, busy_s in ((last, busy_s) for last in itertools.count(1) for busy_s in (0, 0.02)):
             cut_off = await stopped_at(h, ada, last, busy_s)
-            found = await listed(ada)
+            found = await list_jobs(ada)
             (job,) = found["jobs"]
             seen.add((job["state"], job["attempts"]))
             assert (job["state"], job["attempts"]) in ends, (
@@ -133,9 +133,9 @@ def test_full_disk_does_not_prevent_listing_jobs(tmp_path, monkeypatch):
         await wait_for_jobs(ada, lambda found: found["counts"]["running"])
         await ada.push("episodes", episode("e2", "s1"))
         monkeypatch.setattr(segments, "commit", full)
-        assert [job["subject"] for job in (await listed(ada))["jobs"]] == ["episodes/e1"]
+        assert [job["subject"] for job in (await list_jobs(ada))["jobs"]] == ["episodes/e1"]
         monkeypatch.setattr(segments, "commit", commit)
-        assert len((await listed(ada))["jobs"]) == 2
+        assert len((await list_jobs(ada))["jobs"]) == 2
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
@@ -147,7 +147,7 @@ def test_turns_are_extracted_after_server_starts_on_full_disk(tmp_path, monkeypa
         raise OSError("No space left on device")
 
     async def without():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             people.append(ada := await h.person())
             await push_turns(ada, episode("e0", "s1"))
 
@@ -175,6 +175,6 @@ def test_job_that_repeatedly_crashes_the_server_is_abandoned(tmp_path):
             await store.write(lambda tx: tx.jobs.put(cut_off))
         h.services.background_jobs.schedule("work", ada.id, 0)
         found = await wait_for_jobs(ada, lambda found: found["counts"]["failed"])
-        assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1
+        assert "stopped" in found["jobs"][0]["error"] and len(model.requests) == 1
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

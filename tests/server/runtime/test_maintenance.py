@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from property.rows import fact
 from property.sync_wire import send
 from server.data.test_full_disk import full
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.engines.duckdb import instance as engine
 from vademecum.engines.duckdb import maintenance
 from vademecum.engines.duckdb.instance import Instance
@@ -174,7 +174,7 @@ def test_server_releases_memory_periodically(tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance, "RELEASE_EVERY_S", 0.01)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for number in range(30):
                 rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
@@ -192,7 +192,7 @@ def test_server_releases_memory_periodically(tmp_path, monkeypatch):
 
 def test_log_of_an_idle_file_is_checkpointed(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for number in range(8):
                 rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
@@ -208,7 +208,7 @@ def test_log_of_an_idle_file_is_checkpointed(tmp_path):
 
 def test_checkpoint_of_oldest_short_logs_keeps_eviction_order(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             people = [await h.person() for _ in range(4)]
             for person in people:
                 assert await send(person, "facts", (fact("f", value="x" * 100_000), None)) == []
@@ -227,7 +227,7 @@ def test_checkpoint_of_oldest_short_logs_keeps_eviction_order(tmp_path, monkeypa
 
 def test_missing_account_folder_does_not_stop_other_checkpoints(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             for person in (ada, bob):
                 rows = [fact(f"f{i}", value="x" * 500_000) for i in range(10)]
@@ -250,7 +250,7 @@ def test_maintenance_corrects_accounts_file_after_failed_change(tmp_path, monkey
     monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY_S", 0.05)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             accounts = h.services.accounts
 

@@ -9,7 +9,7 @@ import pytest
 
 from property.rows import dead, episode, fact, session
 from property.sync_wire import send
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from server.listening_server import run_over_network
 from server.models.model_change_server import opened, use, with_document
 from vademecum.http.request_priority import track_waiting_requests
@@ -149,7 +149,7 @@ def test_background_work_ignores_requests_whose_response_has_begun(tmp_path):
         pass
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             scope = {"litestar_app": h.app}
             await track_waiting_requests(streams)(scope, None, sent)
             assert scope["is_checked"]
@@ -162,7 +162,7 @@ def test_background_work_continues_despite_an_endless_request(tmp_path):
         async with pending_request(h):
             await ada.push("sessions", session("s1"))
             assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             assert h.services.request_priority.is_busy()
 
     run_over_network(tmp_path, scenario)
@@ -230,7 +230,7 @@ def test_failed_request_stops_counting_as_pending(tmp_path):
         raise RuntimeError("not today")
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             with pytest.raises(RuntimeError, match="not today"):
                 await track_waiting_requests(breaks)({"litestar_app": h.app}, None, None)
             await soon(lambda: not h.services.request_priority.is_busy())

@@ -3,7 +3,7 @@
 import threading
 
 from property.rows import block, document, session
-from server.in_process_server import house
+from server.in_process_server import serve
 from vademecum.model.text.tokenize import duplicate_key
 from vademecum.services.search import document_search
 
@@ -17,13 +17,13 @@ async def lent(person, name, text, *sessions):
 
 
 async def test_passage_in_two_documents_is_returned_once(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
         await lent(ada, "a", SAID, "s1")
         await lent(ada, "b", SAID.upper().replace(" ", "  "), "s1")
         await lent(ada, "c", "the deposit is two rents", "s1")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         for mode in ("words", "hybrid"):
             found = (await ada.search("deposit returned within days", mode=mode, k=2))["results"]
             assert [result["documentId"] for result in found] == ["a", "c"], mode
@@ -33,12 +33,12 @@ async def test_passage_in_two_documents_is_returned_once(tmp_path):
 
 
 async def test_duplicate_passage_in_unborrowed_document_is_not_named(tmp_path):
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
         await lent(ada, "a", SAID, "s1")
         await lent(ada, "b", SAID)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         (result,) = (await ada.search("deposit", mode="words"))["results"]
         assert (result["documentId"], result["also"]) == ("a", [])
 
@@ -50,7 +50,7 @@ async def test_passages_are_compared_outside_the_event_loop(tmp_path, monkeypatc
         "duplicate_key",
         lambda text: threads.add(threading.current_thread()) or duplicate_key(text),
     )
-    async with house(tmp_path) as h:
+    async with serve(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))
         await lent(ada, "a", SAID, "s1")

@@ -21,7 +21,7 @@ def test_arabic_question_about_arabic_text_is_answered_by_words(tmp_path):
     async def scenario(h, ada):
         for number, text in enumerate(ARABIC):
             await ada.upload(f"{number}.txt", text)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         order = {}
         for mode in ("words", "meaning", "hybrid"):
             results = (await ada.search(QUESTION, k=6, mode=mode))["results"]
@@ -38,7 +38,7 @@ def test_arabic_question_about_arabic_text_is_answered_by_words(tmp_path):
 def test_arabic_question_without_common_words_is_answered_by_meaning(tmp_path):
     async def scenario(h, ada):
         await ada.upload("lease.txt", "The rent is due on the third working day of each month.")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         results = (await ada.search("ايجار", k=5, mode="hybrid"))["results"]
         assert [result["filename"] for result in results] == ["lease.txt"]
 
@@ -50,7 +50,7 @@ def test_arabic_text_follows_english_text_without_common_words(tmp_path, monkeyp
         for number, text in enumerate(ARABIC):
             await ada.upload(f"{number}.txt", text)
         await ada.upload("lease.txt", ENGLISH)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         order = {}
         for mode in ("meaning", "hybrid"):
             results = (await ada.search(VAGUE_QUESTION, k=9, mode=mode))["results"]
@@ -71,7 +71,7 @@ def test_english_question_uses_words_and_meaning(tmp_path):
         await ada.upload(
             "pool.txt", "The pool opens at seven in the morning, and what it costs is on the door."
         )
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         results = (await ada.search("what does housing cost", k=5, mode="hybrid"))["results"]
         assert {result["filename"] for result in results} == {"lease.txt", "pool.txt"}
         words = (await ada.search("what does housing cost", k=5, mode="words"))["results"]

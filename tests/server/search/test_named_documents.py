@@ -50,7 +50,7 @@ def test_passage_of_named_document_has_the_higher_of_two_scores(tmp_path):
             "\n\n".join(f"{PETS * 12} Rule {n}." for n in range(12)) + "\n\nAquaria of turtles may leak.",
         )
         await ada.upload("lease.txt", "One animal of the tenant's may live in the flat.")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         question = "May aquaria of turtles leak at a tenant's, says"
 
         async def score(text, mode):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.in_process_server import refused
+from server.in_process_server import check_problem
 from server.models.model_change_server import opened, use, with_document
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.records.paths import user_folder
@@ -18,7 +18,7 @@ def change_model_after_queries(h, person, monkeypatch, changes: list[str]) -> No
         vector = await query(embedder, text)
         if changes and (name := changes.pop(0)):
             await use(h, name)
-            await h.settle(person)
+            await h.drain_jobs(person)
         return vector
 
     monkeypatch.setattr(Embedder, "embed_query", asked)
@@ -45,7 +45,7 @@ async def test_search_fails_as_busy_if_index_is_replaced_repeatedly(tmp_path, in
         changes = ["new", "old"] * 5
         change_model_after_queries(h, ada, monkeypatch, changes)
         answer = await ada.call("POST", "/v1/search", json=QUESTION)
-        assert "Try again" in refused(answer, 503, "BUSY")["detail"]
+        assert "Try again" in check_problem(answer, 503, "BUSY")["detail"]
         assert answer.headers["Retry-After"] == "1"
         changes.clear()
         assert (await ada.call("POST", "/v1/search", json=QUESTION)).json()["results"]

@@ -1,7 +1,7 @@
 """Results of an index that lags behind the records may be incomplete, but they never show outdated text."""
 
 from property.rows import block, document, fact, session
-from server.in_process_server import house, stop_index
+from server.in_process_server import serve, stop_index
 
 OLD, NEW = "the password is swordfish", "the password is not here any more"
 
@@ -22,10 +22,10 @@ async def edit(person, row, **changes):
 
 
 async def test_stale_document_index_does_not_show_edited_text(tmp_path):
-    async with house(tmp_path, search_wait_s=0.05) as h:
+    async with serve(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         first, _ = await lent(ada, OLD, "a password is a secret")
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         assert len((await ada.search("password", mode="words"))["results"]) == 2
         stop_index(h.services.indexer)
         await edit(ada, first, text=NEW)
@@ -35,10 +35,10 @@ async def test_stale_document_index_does_not_show_edited_text(tmp_path):
 
 
 async def test_page_and_section_of_passage_come_from_the_records(tmp_path):
-    async with house(tmp_path, search_wait_s=0.05) as h:
+    async with serve(tmp_path, search_wait_s=0.05) as h:
         ada = await h.person()
         (row,) = await lent(ada, OLD)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         stop_index(h.services.indexer)
         await edit(ada, row, page=7, section="Secrets")
         (result,) = (await ada.search("password", mode="words"))["results"]
@@ -47,10 +47,10 @@ async def test_page_and_section_of_passage_come_from_the_records(tmp_path):
 
 
 async def test_search_does_not_wait_for_writes_to_unindexed_collections(tmp_path):
-    async with house(tmp_path, search_wait_s=0) as h:
+    async with serve(tmp_path, search_wait_s=0) as h:
         ada = await h.person()
         await lent(ada, OLD)
-        await h.settle(ada)
+        await h.drain_jobs(ada)
         stop_index(h.services.indexer)
         await ada.push("facts", fact("f"))
         assert (await ada.search("password", mode="words"))["scope"]["complete"]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from property.rows import block, document, fact, session
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.engines.duckdb import body_cache
 
 EDITS = 150 if os.environ.get("SOAK") else 50
@@ -21,7 +21,7 @@ def test_row_is_readable_at_all_times_while_it_is_edited(tmp_path, monkeypatch, 
     monkeypatch.setattr(body_cache, "CACHE_BYTES_MAX", recent_bytes)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             row = session("s1")
             await ada.push("sessions", row)
@@ -130,7 +130,7 @@ async def is_ever_shorter(limit, ask):
 
 def test_long_rows_are_read_outside_the_event_loop(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             for number in range(25):
                 row = document(ada.id, f"d{number}", filename="lease.txt", activeSessions=MANY)
@@ -139,7 +139,7 @@ def test_long_rows_are_read_outside_the_event_loop(tmp_path):
             noise = random.Random(1)  # random text takes the export the longest, because it hardly compresses
             facts = [fact(f"f{n}", value=noise.randbytes(1000).hex()) for n in range(500)]
             assert await ada.push("facts", *facts) == []
-            await h.settle(ada)
+            await h.drain_jobs(ada)
             body = msgspec.json.encode(row)
             began = time.thread_time()
             for _ in range(25):

@@ -4,7 +4,7 @@ import re
 
 from property.rows import dead, fact, project
 from property.sync_wire import alone, epoch, epoch_of, page, send, seqs
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 
 
 def test_pull_returns_latest_rows_in_seq_order(tmp_path):
@@ -68,11 +68,11 @@ def test_empty_pull_page_echoes_checkpoint_and_epoch(tmp_path):
 
 def test_epoch_and_checkpoint_survive_a_restart(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await send(ada, "facts", (fact("f"), None))
             before = await page(ada, "facts")
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             again = (await h.person()).client
             again.headers.update(ada.client.headers)
             ada.client = again

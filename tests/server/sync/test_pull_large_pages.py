@@ -7,14 +7,14 @@ import pytest
 
 from property.rows import dead, fact
 from property.sync_wire import send
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.errors import OtherEpoch
 from vademecum.services.sync.pull import pull
 
 
 def in_a_house(tmp_path, scenario):
     async def whole():
-        async with house(tmp_path, erase_delay_s=60) as h:
+        async with serve(tmp_path, erase_delay_s=60) as h:
             ada = await h.person()
             made = [fact(f"f{number}", value=f"{number} " + "x" * 300_000) for number in range(12)]
             for row in made:

@@ -9,7 +9,7 @@ import pytest
 
 from property.rows import NEW, document, fact, memory, session
 from property.sync_wire import alone, codes, page, send, stored
-from server.in_process_server import house, refused, run
+from server.in_process_server import check_problem, run, serve
 from server.sync.test_quotas import dead, small
 from vademecum.model.sync.quotas import REFERENCE_BYTES, TOMBSTONE_BYTES
 from vademecum.services.sync.push_decoding import ROWS_MAX
@@ -142,7 +142,7 @@ def test_revived_row_frees_its_tombstone_slot(tmp_path):
 
 def test_tombstone_count_survives_failures_and_restarts(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             rows = [session("s"), session("t")]
             await send(ada, "sessions", *((row, None) for row in rows))
@@ -161,7 +161,7 @@ def test_tombstone_count_survives_failures_and_restarts(tmp_path):
             assert await tombstones(h, ada) == (3, 3)
             await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
             assert await tombstones(h, ada) == (5, 5)
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             assert await tombstones(h, ada) == (5, 5)
 
     run(scenario)
@@ -170,7 +170,7 @@ def test_tombstone_count_survives_failures_and_restarts(tmp_path):
 @pytest.mark.usefixtures("three_free")
 def test_restore_tombstones_erased_rows_beyond_the_bound(tmp_path):
     async def scenario():
-        async with house(tmp_path / "data") as h:
+        async with serve(tmp_path / "data") as h:
             ada = await h.person()
             await send(ada, "sessions", (session("s"), None))
             await h.services.backup.create(tmp_path / "backup")
@@ -187,7 +187,7 @@ def test_document_with_most_sessions_cannot_be_borrowed(tmp_path):
     async def scenario(ada):
         full = document(ada.id, "d", activeSessions=[f"s{number}" for number in range(10_000)])
         assert await send(ada, "documents", (full, None)) == []
-        problem = refused(await ada.call("PUT", "/v1/documents/d/sessions/more"), 409, "CONFLICT")
+        problem = check_problem(await ada.call("PUT", "/v1/documents/d/sessions/more"), 409, "CONFLICT")
         assert "The maximum number of sessions" in problem["detail"]
         assert await stored(ada, "documents", "d") == full
         assert (await ada.call("PUT", "/v1/documents/d/sessions/s1")).status_code == 200, (

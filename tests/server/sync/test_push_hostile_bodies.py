@@ -5,7 +5,7 @@ import json
 import pytest
 
 from property.rows import dead, fact, session
-from server.in_process_server import T, house, refused, run
+from server.in_process_server import T, check_problem, run, serve
 
 PUSH_FACTS = "/v1/sync/facts/0/push"
 GOOD = json.dumps({"newDocumentState": session("good")})
@@ -46,10 +46,10 @@ BAD_ROWS = [
 @pytest.mark.parametrize("body", BAD_BODIES, ids=range(len(BAD_BODIES)))
 def test_malformed_push_body_stores_no_rows(tmp_path, body):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body)
-            refused(answer, 400, "BAD_REQUEST")
+            check_problem(answer, 400, "BAD_REQUEST")
             assert await ada.pull("sessions") == []
 
     run(scenario)
@@ -57,7 +57,7 @@ def test_malformed_push_body_stores_no_rows(tmp_path, body):
 
 def test_invalid_rows_are_rejected_and_valid_rows_of_push_stored(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             batch = [{"newDocumentState": row} for row in BAD_ROWS]
             answer = await ada.call(
@@ -73,7 +73,7 @@ def test_invalid_rows_are_rejected_and_valid_rows_of_push_stored(tmp_path):
 @pytest.mark.parametrize("text", [r"\ud800", r"\udfff\ud800", r"\u0000", "\\u2028", "𝔘", r"\"]}"])
 def test_unusual_characters_round_trip_or_are_rejected(tmp_path, text):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             row = json.dumps(session("a", title="t")).replace('"t"', f'"{text}"')
             body = f'[{{"newDocumentState": {row}}}]'.encode()
@@ -89,7 +89,7 @@ def test_unusual_characters_round_trip_or_are_rejected(tmp_path, text):
 
 def test_numbers_of_pushed_rows_keep_their_spelling(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             fact = {"id": "f", "createdAt": T, "updatedAt": T, "_deleted": False, "key": "k", "value": "v",
                     "sourceRemoved": False, "confirmed": True}  # fmt: skip
@@ -106,10 +106,10 @@ def test_numbers_of_pushed_rows_keep_their_spelling(tmp_path):
 
 def test_oversized_push_body_gets_a_problem_response(tmp_path):
     async def scenario():
-        async with house(tmp_path, body_max=10_000) as h:
+        async with serve(tmp_path, body_max=10_000) as h:
             ada = await h.person()
             answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=b"[" + b" " * 20_000 + b"]")
-            refused(answer, 413, "TOO_LARGE")
+            check_problem(answer, 413, "TOO_LARGE")
 
     run(scenario)
 
@@ -128,7 +128,7 @@ def test_row_with_invalid_json_is_rejected_and_other_rows_are_stored(tmp_path, w
     tricky = 'a "quoted" [bracket} NaN, \\" and Infinity'
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             rows = [json.dumps({"newDocumentState": fact(f"f{n}", value=tricky)}).encode() for n in range(3)]
             rows[at] = rows[at].replace(b'"confidence": 1', wrong)
@@ -146,7 +146,7 @@ def test_row_with_invalid_json_is_rejected_and_other_rows_are_stored(tmp_path, w
 
 def test_delete_with_invalid_json_is_accepted(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", fact("f1"))
             row = json.dumps({"newDocumentState": dead(fact("f1"))}).encode()
@@ -163,8 +163,8 @@ def test_delete_with_invalid_json_is_accepted(tmp_path):
 )  # fmt: skip
 def test_batch_that_cannot_be_split_into_rows_is_rejected(tmp_path, body):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
-            refused(await ada.call("POST", PUSH_FACTS, content=body), 400, "BAD_REQUEST")
+            check_problem(await ada.call("POST", PUSH_FACTS, content=body), 400, "BAD_REQUEST")
 
     run(scenario)

@@ -8,7 +8,7 @@ import pytest
 
 from property.rows import dead, document, fact, session
 from property.sync_wire import alone, send, seqs
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.engines.duckdb.erasure_ledger import ErasureLedger
 from vademecum.engines.duckdb.user_database import DatabaseFactory
 
@@ -61,7 +61,7 @@ def test_delete_stays_committed_if_ledger_write_fails(tmp_path, monkeypatch):
 
 def test_push_succeeds_if_its_jobs_cannot_be_saved(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             shutil.rmtree(tmp_path / "jobs")
             async with asyncio.timeout(60):
@@ -84,7 +84,7 @@ def test_cancelled_opening_of_a_file_does_not_lock_it(tmp_path, monkeypatch):
     monkeypatch.setattr(DatabaseFactory, "open", slow)
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             impatient = asyncio.create_task(ada.pull("facts"))
             await asyncio.sleep(0.05)

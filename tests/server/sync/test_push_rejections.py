@@ -7,7 +7,7 @@ import pytest
 
 from property.rows import OLD, block, dead, document, fact, session, unmarked
 from property.sync_wire import alone, base, codes, send, stored
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -85,7 +85,7 @@ def test_pushed_document_that_names_another_user_is_rejected(tmp_path):
 
 def test_user_can_neither_read_nor_change_rows_of_another_user(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             await send(ada, "facts", (fact("f", value="of Ada"), None))
             assert await bob.pull("facts") == []

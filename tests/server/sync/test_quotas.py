@@ -8,7 +8,7 @@ import pytest
 
 from property.rows import block, dead, document, episode, fact, session
 from property.sync_wire import alone, codes, page, send
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.model.sync.quotas import Limits
 from vademecum.settings import default_tiers
 
@@ -107,11 +107,11 @@ def test_account_over_its_storage_limit_may_only_shrink(tmp_path):
     """After a change to a lower tier, all rows stay, and the server rejects only writes that increase the size."""
 
     async def scenario():
-        async with house(tmp_path, tiers=small(storage_bytes=10**6)["tiers"]) as h:
+        async with serve(tmp_path, tiers=small(storage_bytes=10**6)["tiers"]) as h:
             ada = await h.person()
             row = fact("f", value="x" * 50_000)
             await send(ada, "facts", (row, None))
-        async with house(tmp_path, tiers=small(storage_bytes=10_000)["tiers"]) as h:
+        async with serve(tmp_path, tiers=small(storage_bytes=10_000)["tiers"]) as h:
             ada.client._transport.app = h.app
             assert codes(await send(ada, "facts", (fact("g"), None))) == ["STORAGE_LIMIT"]
             renamed = {**row, "key": "k"}
@@ -151,7 +151,7 @@ def test_quota_rejection_quotes_a_short_sanitized_file_name(tmp_path):
 @pytest.mark.parametrize(("tier", "allowed"), [("FREE", False), ("JIVE", False), ("JIGGA", True)])
 def test_authoritative_mode_requires_tier_jigga(tmp_path, tier, allowed):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person(tier)
             answered = await send(ada, "sessions", (session("s", mode="authoritative"), None))
             assert codes(answered) == ([] if allowed else ["TIER"])

@@ -6,14 +6,14 @@ import pytest
 
 from property.rows import fact
 from property.sync_wire import alone, epoch
-from server.in_process_server import refused
+from server.in_process_server import check_problem
 from vademecum.model.schema.collections import COLLECTIONS, Registry
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "abc", "-1", "1.5", ""])
 def test_pull_limit_out_of_bounds_is_rejected(tmp_path, limit):
     async def scenario(ada):
-        refused(await ada.call("GET", f"/v1/sync/facts/0/pull?limit={limit}"), 400, "BAD_REQUEST")
+        check_problem(await ada.call("GET", f"/v1/sync/facts/0/pull?limit={limit}"), 400, "BAD_REQUEST")
 
     alone(tmp_path, scenario)
 
@@ -29,9 +29,9 @@ def test_pull_limit_at_its_bounds_is_accepted(tmp_path, limit):
 def test_pull_and_push_with_wrong_epoch_are_rejected(tmp_path):
     async def scenario(ada):
         body = [{"newDocumentState": fact("f")}]
-        refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=1&id=other"), 409, "EPOCH")
+        check_problem(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=1&id=other"), 409, "EPOCH")
         answer = await ada.call("POST", "/v1/sync/facts/0/push?epoch=other", json=body)
-        refused(answer, 409, "EPOCH")
+        check_problem(answer, 409, "EPOCH")
         assert await ada.pull("facts") == []
         answer = await ada.call("POST", f"/v1/sync/facts/0/push?epoch={await epoch(ada)}", json=body)
         assert answer.json() == [] and len(await ada.pull("facts")) == 1
@@ -47,9 +47,9 @@ def test_requests_with_wrong_schema_version_are_rejected(tmp_path, verb):
         method = "POST" if verb == "push" else "GET"
         more = {"json": []} if verb == "push" else {}
         newer = await ada.call(method, f"/v1/sync/facts/2/{verb}", **more)
-        refused(newer, 503, "TOO_NEW")
+        check_problem(newer, 503, "TOO_NEW")
         assert int(newer.headers["Retry-After"]) > 0
-        refused(await ada.call(method, f"/v1/sync/facts/0/{verb}", **more), 426, "OUTDATED")
+        check_problem(await ada.call(method, f"/v1/sync/facts/0/{verb}", **more), 426, "OUTDATED")
 
     alone(tmp_path, scenario, registry=registry)
 
@@ -64,10 +64,10 @@ def test_every_sync_error_is_a_problem_response(tmp_path):
             ("POST", "/v1/sync/facts/0/push", 400, "BAD_REQUEST"),
             ("GET", "/v1/sync/facts/0/pull?lwt=x", 400, "BAD_REQUEST"),
         ]:
-            refused(await ada.call(method, path), status, code)
+            check_problem(await ada.call(method, path), status, code)
         ada.client.headers["Authorization"] = "Bearer nobody"
         for method, path in [("GET", "/v1/sync/facts/0/pull"), ("POST", "/v1/sync/facts/0/push")]:
-            refused(await ada.call(method, path), 401, "SIGNED_OUT")
+            check_problem(await ada.call(method, path), 401, "SIGNED_OUT")
 
     alone(tmp_path, scenario)
 
@@ -76,7 +76,7 @@ def test_push_body_above_32_mib_is_rejected(tmp_path):
     async def scenario(ada):
         body = b"[" + b" " * (32 * 2**20) + b"]"
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)
-        refused(answer, 413, "TOO_LARGE")
+        check_problem(answer, 413, "TOO_LARGE")
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=b"[" + b" " * (31 * 2**20) + b"]")
         assert answer.json() == []
 

@@ -4,7 +4,7 @@ import pytest
 
 from property.rows import document, fact, session
 from property.sync_wire import send, stored
-from server.in_process_server import house, run
+from server.in_process_server import run, serve
 from vademecum.services.sync import stale_restore
 
 DAY1, DAY2, DAY3 = (f"2026-05-0{day}T00:00:00.000Z" for day in (1, 2, 3))
@@ -15,7 +15,7 @@ def restored(tmp_path, collection, row, scenario, *others):
     """Run a scenario on a server whose rows count as restored."""
 
     async def whole():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             row["userId"] = ada.id
             for name, other in others:

@@ -8,7 +8,7 @@ import pytest
 
 from property.rows import fact
 from property.sync_wire import epoch, epoch_of, page, send, stored
-from server.in_process_server import House, house, refused, run
+from server.in_process_server import ServerHarness, check_problem, run, serve
 from vademecum.engines.duckdb import user_database
 
 NEWER = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
@@ -18,7 +18,7 @@ async def ask(person, lwt, name):
     return await person.call("GET", "/v1/sync/facts/0/pull", params={"lwt": lwt, "id": name, "limit": 10})
 
 
-async def reconnect(h: House, ada):
+async def reconnect(h: ServerHarness, ada):
     """Return the device with a client that is connected to the server `h`."""
     new = await h.person()
     new.client.headers.update(ada.client.headers)
@@ -42,11 +42,11 @@ def folder(tmp_path):
     data, copy, seen = tmp_path / "data", tmp_path / "copy", {}
 
     async def scenario():
-        async with house(data) as h:
+        async with serve(data) as h:
             seen["ada"] = await h.person()
             await send(seen["ada"], "facts", (fact("kept"), None))
         shutil.copytree(data, copy)
-        async with house(data) as h:
+        async with serve(data) as h:
             seen["ada"] = await reconnect(h, seen["ada"])
             await send(seen["ada"], "facts", (NEWER, fact("kept")), (fact("later"), None))
             seen["checkpoint"] = (await page(seen["ada"], "facts"))["checkpoint"]
@@ -61,11 +61,11 @@ def test_signed_checkpoint_ahead_of_records_begins_a_new_epoch(folder):
     data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
 
     async def scenario():
-        async with house(data) as h:
+        async with serve(data) as h:
             device = await reconnect(h, ada)
             answers = await asyncio.gather(*(ask(device, lwt, old) for _ in range(5)))
             for answer in answers:
-                refused(answer, 409, "EPOCH")
+                check_problem(answer, 409, "EPOCH")
             new = await epoch(device)
             assert new != epoch_of(folder[2])
             # A client that sends no epoch may push an edit of a row that the copy does not contain.
@@ -73,9 +73,9 @@ def test_signed_checkpoint_ahead_of_records_begins_a_new_epoch(folder):
             assert (await page(device, "facts", 0, new))["checkpoint"]["lwt"] > lwt, (
                 "seq must continue above the checkpoint"
             )
-        async with house(data) as h:
+        async with serve(data) as h:
             device = await reconnect(h, ada)
-            refused(await ask(device, lwt, old), 409, "EPOCH")
+            check_problem(await ask(device, lwt, old), 409, "EPOCH")
             assert await epoch(device) == new, "the new epoch must begin only once"
             assert (await stored(device, "facts", "kept"))["value"] == "newest"
             await send(device, "facts", (fact("after"), None))
@@ -88,7 +88,7 @@ def test_new_epoch_closes_open_streams(folder):
     data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
 
     async def scenario():
-        async with house(data) as h:
+        async with serve(data) as h:
             device = await reconnect(h, ada)
             with h.services.hub.subscribe(device.id, frozenset({"facts"}), named=False) as stream:
                 await ask(device, lwt, old)
@@ -99,7 +99,7 @@ def test_new_epoch_closes_open_streams(folder):
 
 def test_checkpoint_that_is_not_ahead_of_records_begins_no_epoch(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await send(ada, "facts", (fact("f"), None))
             checkpoint = (await page(ada, "facts"))["checkpoint"]
@@ -116,7 +116,7 @@ def test_checkpoint_ahead_of_seq_without_valid_signature_begins_no_epoch(tmp_pat
     ahead = 1_795_700_000_000
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await send(ada, "facts", (fact("f"), None))
             checkpoint = (await page(ada, "facts"))["checkpoint"]
@@ -125,7 +125,7 @@ def test_checkpoint_ahead_of_seq_without_valid_signature_begins_no_epoch(tmp_pat
             assert empty == {"documents": [], "checkpoint": checkpoint}
             bare = epoch_of(checkpoint)
             for name in (bare, signed, f"{bare}.AAAAAAAAAAAAAAAAAAAA", f"{bare}.é"):
-                body = refused(await ask(ada, ahead, name), 409, "EPOCH")
+                body = check_problem(await ask(ada, ahead, name), 409, "EPOCH")
                 assert body["epoch"] == bare
                 assert "lwt=0" in body["detail"]
             assert h.services.users.unsigned_ahead == {ada.id: 1}, (
@@ -144,10 +144,10 @@ def test_checkpoint_inside_seq_gap_is_not_signed(tmp_path):
     """A restart leaves a gap in `seq`. A signed checkpoint inside the gap would wrongly prove a rollback."""
 
     async def scenario():
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await h.person()
             await send(ada, "facts", (fact("f"), None))
-        async with house(tmp_path) as h:
+        async with serve(tmp_path) as h:
             ada = await reconnect(h, ada)
             await send(ada, "facts", (fact("g"), None))
             last = (await page(ada, "facts"))["checkpoint"]
@@ -169,10 +169,10 @@ def test_rollback_is_detected_after_other_devices_push(folder):
     data, ada, checkpoint = folder
 
     async def scenario():
-        async with house(data) as h:
+        async with serve(data) as h:
             device = await reconnect(h, ada)
             await send(device, "facts", *((fact(f"other{i}"), None) for i in range(50)))
-            refused(await ask(device, *checkpoint.values()), 409, "EPOCH")
+            check_problem(await ask(device, *checkpoint.values()), 409, "EPOCH")
             assert await epoch(device) != epoch_of(checkpoint)
 
     run(scenario)

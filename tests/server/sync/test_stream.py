@@ -18,12 +18,12 @@ async def forget_everything(person):
 def test_row_written_right_after_stream_headers_reaches_the_stream(tmp_path):
     async def scenario(h, url, ada):
         for number in range(20 if os.environ.get("SOAK") else 6):
-            async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
+            async with listen(url, ada, "/v1/sync/facts/0/pullStream") as stream:
                 row = fact(f"f{number}")
                 await send(ada, "facts", (row, None))
-                await ear.until(lambda ear=ear: ear.events)
-                assert ear.events[0]["documents"] == [row]
-                assert ear.events[0]["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
+                await stream.wait_until(lambda stream=stream: stream.events)
+                assert stream.events[0]["documents"] == [row]
+                assert stream.events[0]["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
 
     run_over_network(tmp_path, scenario)
 
@@ -39,30 +39,30 @@ def test_row_with_line_breaks_reaches_streams_unchanged(tmp_path):
                 text = json.dumps([{"newDocumentState": row}], indent=1).replace("\n", line)
                 answer = await ada.call("POST", "/v1/sync/facts/0/push", content=text)
                 assert (answer.status_code, answer.json()) == (200, [])
-            for ear in (one, all_):
-                await ear.until(lambda ear=ear: len(ear.events) == 3)
-                assert ear.rows("facts") == rows
+            for stream in (one, all_):
+                await stream.wait_until(lambda stream=stream: len(stream.events) == 3)
+                assert stream.rows("facts") == rows
 
     run_over_network(tmp_path, scenario)
 
 
 def test_stream_orders_all_collections_by_seq(tmp_path):
     async def scenario(h, url, ada):
-        async with listen(url, ada, "/v1/sync/stream") as ear:
+        async with listen(url, ada, "/v1/sync/stream") as stream:
             await asyncio.gather(
                 *(send(ada, "sessions", (session(f"s{i}"), None)) for i in range(60)),
                 *(send(ada, "facts", *((fact(f"f{i}-{n}"), None) for n in range(5))) for i in range(60)),
             )
             await send(ada, "sessions", ({**session("s0"), "_deleted": True}, None))
-            await ear.until(lambda: any(row["_deleted"] for row in ear.rows("sessions")))
-            seqs = [event["checkpoint"]["lwt"] for event in ear.events]
+            await stream.wait_until(lambda: any(row["_deleted"] for row in stream.rows("sessions")))
+            seqs = [event["checkpoint"]["lwt"] for event in stream.events]
             assert seqs == sorted(seqs)
             for collection in ("sessions", "facts"):
                 pulled = (await page(ada, collection))["documents"]
-                newest = {row["id"]: row for row in ear.rows(collection)}
+                newest = {row["id"]: row for row in stream.rows(collection)}
                 assert newest == {row["id"]: row for row in pulled}
-            assert sum(len(event["documents"]) for event in ear.events) == 60 + 300 + 1
-            assert "RESYNC" not in ear.text
+            assert sum(len(event["documents"]) for event in stream.events) == 60 + 300 + 1
+            assert "RESYNC" not in stream.text
 
     run_over_network(tmp_path, scenario)
 
@@ -75,10 +75,10 @@ def test_stream_event_has_forgotten_at_after_a_forget(tmp_path):
         ):
             await send(ada, "facts", (fact("f"), None))
             at = await forget_everything(ada)
-            for ear in (one, all_):
+            for stream in (one, all_):
                 # The events are the row, its tombstone, and an event without rows.
-                await ear.until(lambda ear=ear: len(ear.events) == 3)
-                before, *after = ear.events
+                await stream.wait_until(lambda stream=stream: len(stream.events) == 3)
+                before, *after = stream.events
                 assert "forgottenAt" not in before
                 assert {event["forgottenAt"] for event in after} == {at}
 
@@ -94,9 +94,9 @@ def test_forget_of_empty_account_reaches_streams(tmp_path):
             listen(url, ada, "/v1/sync/stream?versions=facts:0,sessions:0") as two,
         ):
             at = await forget_everything(ada)
-            for ear in (one, two):
-                await ear.until(lambda ear=ear: ear.events)
-                (heard,) = ear.events
+            for stream in (one, two):
+                await stream.wait_until(lambda stream=stream: stream.events)
+                (heard,) = stream.events
                 assert heard["documents"] == [] and heard["forgottenAt"] == at
                 assert heard["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
 
@@ -107,21 +107,23 @@ def test_rows_deleted_by_cascade_reach_all_streams(tmp_path):
     async def scenario(h, url, ada):
         await send(ada, "sessions", (session("s"), None))
         await send(ada, "documents", (document(ada.id, "d", activeSessions=["s"]), None))
-        async with listen(url, ada, "/v1/sync/stream?versions=documents:0,sessions:0") as ear:
+        async with listen(url, ada, "/v1/sync/stream?versions=documents:0,sessions:0") as stream:
             await ada.call("DELETE", "/v1/sessions/s")
-            await ear.until(lambda: ear.rows("documents") and ear.rows("sessions"))
-            assert ear.rows("documents")[0]["activeSessions"] == [] and ear.rows("sessions")[0]["_deleted"]
+            await stream.wait_until(lambda: stream.rows("documents") and stream.rows("sessions"))
+            assert (
+                stream.rows("documents")[0]["activeSessions"] == [] and stream.rows("sessions")[0]["_deleted"]
+            )
 
     run_over_network(tmp_path, scenario)
 
 
 def test_stream_carries_only_subscribed_collections(tmp_path):
     async def scenario(h, url, ada):
-        async with listen(url, ada, "/v1/sync/stream?versions=facts:0") as ear:
+        async with listen(url, ada, "/v1/sync/stream?versions=facts:0") as stream:
             await send(ada, "sessions", (session("s"), None))
             await send(ada, "facts", (fact("f"), None))
-            await ear.until(lambda: ear.events)
-            assert [event["collection"] for event in ear.events] == ["facts"]
+            await stream.wait_until(lambda: stream.events)
+            assert [event["collection"] for event in stream.events] == ["facts"]
 
     run_over_network(tmp_path, scenario)
 
@@ -129,20 +131,20 @@ def test_stream_carries_only_subscribed_collections(tmp_path):
 def test_streams_contain_only_rows_of_their_own_user(tmp_path):
     async def scenario(h, url, ada):
         bob = await h.person()
-        async with listen(url, bob, "/v1/sync/stream") as ear:
+        async with listen(url, bob, "/v1/sync/stream") as stream:
             await send(ada, "facts", (fact("f", value="canary of Ada"), None))
             await send(bob, "facts", (fact("g"), None))
-            await ear.until(lambda: ear.rows("facts"))
-            assert "canary" not in ear.text and [row["id"] for row in ear.rows("facts")] == ["g"]
+            await stream.wait_until(lambda: stream.rows("facts"))
+            assert "canary" not in stream.text and [row["id"] for row in stream.rows("facts")] == ["g"]
 
     run_over_network(tmp_path, scenario)
 
 
 def test_stream_heartbeat_is_a_comment(tmp_path):
     async def scenario(h, url, ada):
-        async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
-            await ear.until(lambda: ear.text.count(": hb") >= 3)
-            assert ear.events == []
+        async with listen(url, ada, "/v1/sync/facts/0/pullStream") as stream:
+            await stream.wait_until(lambda: stream.text.count(": hb") >= 3)
+            assert stream.events == []
 
     run_over_network(tmp_path, scenario, heartbeat_s=0.05)
 
@@ -176,11 +178,11 @@ def test_stream_with_wrong_collection_or_schema_version_is_rejected(tmp_path):
 
 def test_streams_end_when_the_server_stops(tmp_path):
     async def scenario(h, url, ada):
-        async with listen(url, ada, "/v1/sync/stream") as ear:
+        async with listen(url, ada, "/v1/sync/stream") as stream:
             await send(ada, "facts", (fact("f"), None))
-            await ear.until(lambda: ear.events)
+            await stream.wait_until(lambda: stream.events)
             h.services.hub.close()
-            await asyncio.wait_for(ear.ended.wait(), 60)
+            await asyncio.wait_for(stream.ended.wait(), 60)
 
     run_over_network(tmp_path, scenario)
 
@@ -188,8 +190,8 @@ def test_streams_end_when_the_server_stops(tmp_path):
 def test_stream_opened_during_shutdown_ends_immediately(tmp_path):
     async def scenario(h, url, ada):
         h.services.hub.close()
-        async with listen(url, ada, "/v1/sync/stream") as ear:
-            await asyncio.wait_for(ear.ended.wait(), 60)
+        async with listen(url, ada, "/v1/sync/stream") as stream:
+            await asyncio.wait_for(stream.ended.wait(), 60)
         await soon(lambda: h.services.hub.count() == 0)
 
     run_over_network(tmp_path, scenario)

@@ -42,9 +42,9 @@ def test_stream_of_slow_client_is_closed_and_client_pulls_all_rows(tmp_path, bou
             for number in range(24):
                 rows = [fact(f"f{number}-{n}", value="x" * 50_000) for n in range(10)]
                 assert await send(ada, "facts", *((row, None) for row in rows)) == []
-            ear = StreamClient(answer)
-            await asyncio.wait_for(ear.ended.wait(), 60)
-        heard = [row["id"] for row in ear.rows()]
+            stream = StreamClient(answer)
+            await asyncio.wait_for(stream.ended.wait(), 60)
+        heard = [row["id"] for row in stream.rows()]
         assert len(heard) < 240, "the stream must have been closed before the last row"
         ids = [row["id"] for row in await ada.pull("facts")]
         assert len(ids) == 240 and heard == ids[: len(heard)]
@@ -58,12 +58,12 @@ def large(count, prefix="f"):
 
 def test_commit_larger_than_the_stream_queue_closes_the_stream(tmp_path):
     async def scenario(h, url, ada):
-        async with listen(url, ada, "/v1/sync/stream") as ear:
+        async with listen(url, ada, "/v1/sync/stream") as stream:
             assert await send(ada, "facts", *large(9, "small")) == []
-            await ear.until(lambda: len(ear.rows("facts")) == 9)
+            await stream.wait_until(lambda: len(stream.rows("facts")) == 9)
             assert await send(ada, "facts", *large(11)) == []
-            await asyncio.wait_for(ear.ended.wait(), 60)
-            assert len(ear.rows("facts")) == 9 and len(await ada.pull("facts")) == 20
+            await asyncio.wait_for(stream.ended.wait(), 60)
+            assert len(stream.rows("facts")) == 9 and len(await ada.pull("facts")) == 20
 
     run_over_network(tmp_path, scenario, stream_queue_bytes=1_000_000)
 
@@ -76,10 +76,10 @@ def test_largest_batch_fits_a_stream(tmp_path):
         chunks = [{"index": n, "start": n, "text": "x" * 8000, "tokens": 511} for n in range(16)]
         whole = {"dims": 384, "chunks": chunks, "embedding": "A" * 32_768}
         blocks = [block("d", number, **whole) for number in range(100)]
-        async with listen(url, ada, "/v1/sync/stream") as ear:
+        async with listen(url, ada, "/v1/sync/stream") as stream:
             assert await send(ada, "vectorEmbeddings", *((row, None) for row in blocks)) == []
-            await ear.until(lambda: len(ear.rows("vectorEmbeddings")) == 100)
-            assert ear.rows("vectorEmbeddings") == blocks and not ear.ended.is_set()
+            await stream.wait_until(lambda: len(stream.rows("vectorEmbeddings")) == 100)
+            assert stream.rows("vectorEmbeddings") == blocks and not stream.ended.is_set()
 
     run_over_network(tmp_path, scenario)
 
@@ -116,11 +116,11 @@ def test_large_commit_is_split_into_several_stream_events(tmp_path):
         ):
             assert await send(ada, "facts", *((row, None) for row in rows)) == []
             at = await seqs(ada, "facts")
-            for ear in (plain, named):
-                await ear.until(lambda ear=ear: len(ear.rows("facts")) == len(rows))
-                assert ear.rows("facts") == rows
-                assert [len(event["documents"]) for event in ear.events] == [10, 10, 5, 1, 10, 10, 5]
-                for event in ear.events:
+            for stream in (plain, named):
+                await stream.wait_until(lambda stream=stream: len(stream.rows("facts")) == len(rows))
+                assert stream.rows("facts") == rows
+                assert [len(event["documents"]) for event in stream.events] == [10, 10, 5, 1, 10, 10, 5]
+                for event in stream.events:
                     assert event["checkpoint"]["lwt"] == at[f"facts/{event['documents'][-1]['id']}"]
 
     run_over_network(tmp_path, scenario, **small(row_bytes=2 * EVENT_BYTES))
@@ -167,7 +167,7 @@ async def opens_soon(person, url):
 def test_stream_beyond_the_limit_is_rejected(tmp_path):
     async def scenario(h, url, ada):
         bob = await h.person()
-        async with listen(url, ada, "/v1/sync/stream") as ear, listen(url, ada, "/v1/sync/stream"):
+        async with listen(url, ada, "/v1/sync/stream") as stream, listen(url, ada, "/v1/sync/stream"):
             for path in ("/v1/sync/stream", "/v1/sync/facts/0/pullStream"):
                 answer = await asyncio.wait_for(ada.call("GET", path), 60)
                 assert answer.headers["content-type"] == "application/problem+json"
@@ -177,7 +177,7 @@ def test_stream_beyond_the_limit_is_rejected(tmp_path):
                 assert int(answer.headers["Retry-After"]) > 0
             assert h.services.hub.count() == 2 and await opens(bob, url)
             await send(ada, "facts", (fact("f"), None))
-            await ear.until(lambda: ear.rows("facts"))
+            await stream.wait_until(lambda: stream.rows("facts"))
 
     run_over_network(tmp_path, scenario, streams_max=2)
 
@@ -187,9 +187,9 @@ def test_ended_stream_frees_its_slot_for_a_new_stream(tmp_path):
         async with listen(url, ada, "/v1/sync/stream"):
             assert not await opens(ada, url)
         await opens_soon(ada, url)
-        async with listen(url, ada, "/v1/sync/stream") as ear:
+        async with listen(url, ada, "/v1/sync/stream") as stream:
             h.services.hub.close_user(ada.id)
-            await asyncio.wait_for(ear.ended.wait(), 60)
+            await asyncio.wait_for(stream.ended.wait(), 60)
             await opens_soon(ada, url)
 
     run_over_network(tmp_path, scenario, streams_max=1)

@@ -15,13 +15,13 @@ DONE_S = 60
 
 
 def pull(
-    known: PinnedModel, models: Path, hub: str, answers: multiprocessing.Queue[str], largest: int = 0
+    pinned: PinnedModel, models: Path, hub: str, answers: multiprocessing.Queue[str], largest: int = 0
 ) -> None:
     """Pull and report the result in `answers`. `largest`: the file size limit of the process in bytes, 0 for none."""
     if largest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     try:
-        download.pull(known, models, hub=hub)
+        download.pull(pinned, models, hub=hub)
         answers.put("installed")
     except ModelError as error:
         answers.put(f"{error.code}: {error}")

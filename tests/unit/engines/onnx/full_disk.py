@@ -33,7 +33,7 @@ def fill(disk: Path) -> None:
                 assert error.errno == errno.ENOSPC, error
 
 
-def pull(known: PinnedModel, models: Path, hub: str, full_when: Callable[[int, int], bool]) -> str:
+def pull(pinned: PinnedModel, models: Path, hub: str, full_when: Callable[[int, int], bool]) -> str:
     """Pull while the disk becomes full when `full_when` is true, then free the disk. Return the result of the pull."""
     filled: list[bool] = []
 
@@ -43,7 +43,7 @@ def pull(known: PinnedModel, models: Path, hub: str, full_when: Callable[[int, i
             fill(models)
 
     try:
-        download.pull(known, models, hub=hub, progress=progress)
+        download.pull(pinned, models, hub=hub, progress=progress)
         return "installed"
     except ModelError as error:
         return f"{error.code}: {error}"
@@ -53,20 +53,20 @@ def pull(known: PinnedModel, models: Path, hub: str, full_when: Callable[[int, i
 
 def main() -> None:
     models, hub = Path(sys.argv[1]), sys.argv[2]
-    known = msgspec.json.decode(sys.argv[3], type=PinnedModel)
+    pinned = msgspec.json.decode(sys.argv[3], type=PinnedModel)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", models], check=True)
-    whole = models / f".{known.id}.download" / "model.safetensors"
-    empty = {f".{E5_SMALL.id}.download", f".{E5_SMALL.id}.lock", f".{known.id}.lock"}
+    whole = models / f".{pinned.id}.download" / "model.safetensors"
+    empty = {f".{E5_SMALL.id}.download", f".{E5_SMALL.id}.lock", f".{pinned.id}.lock"}
     said, left = [], []
     for one, full_when in (
         (E5_SMALL, lambda done, total: False),
-        (known, lambda done, total: done > total // 2),
-        (known, lambda done, total: whole.exists()),
-        (known, lambda done, total: False),
+        (pinned, lambda done, total: done > total // 2),
+        (pinned, lambda done, total: whole.exists()),
+        (pinned, lambda done, total: False),
     ):
         said.append(pull(one, models, hub, full_when))
         left.append(sorted({path.name for path in models.iterdir()} - empty))
-    print(json.dumps({"said": said, "left": left, "installed": download.is_installed(known, models)}))
+    print(json.dumps({"said": said, "left": left, "installed": download.is_installed(pinned, models)}))
 
 
 if __name__ == "__main__":

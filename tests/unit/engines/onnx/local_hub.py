@@ -22,10 +22,10 @@ class Hub(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, known: PinnedModel, folder: Path) -> None:
+    def __init__(self, pinned: PinnedModel, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.prefix = f"/{known.repo}/resolve/{known.revision}/"
-        self.files = {file.path: (folder / file.path).read_bytes() for file in known.files}
+        self.prefix = f"/{pinned.repo}/resolve/{pinned.revision}/"
+        self.files = {file.path: (folder / file.path).read_bytes() for file in pinned.files}
         self.etags = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
         self.log: list[tuple[str, str | None]] = []
         """The requested files, each with its Range header."""
@@ -117,8 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(known: PinnedModel, folder: Path) -> Iterator[Hub]:
-    with Hub(known, folder) as hub:
+def start_hub(pinned: PinnedModel, folder: Path) -> Iterator[Hub]:
+    with Hub(pinned, folder) as hub:
         thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

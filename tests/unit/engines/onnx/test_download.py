@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from unit.engines.onnx.local_hub import Hub, running
+from unit.engines.onnx.local_hub import Hub, start_hub
 from vademecum.cli import install_model
 from vademecum.engines.onnx import atomic_install, download, pinned_models
 from vademecum.engines.onnx import manifest as manifests
@@ -32,7 +32,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hub(tiny: tuple[PinnedModel, Path]) -> Iterator[Hub]:
-    with running(*tiny) as server:
+    with start_hub(*tiny) as server:
         yield server
 
 

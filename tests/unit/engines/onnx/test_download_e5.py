@@ -13,7 +13,7 @@ import pytest
 
 from unit.engines.onnx import numpy_bert, random_e5
 from unit.engines.onnx.download_process import DONE_S, SPAWN, pull
-from unit.engines.onnx.local_hub import Hub, running
+from unit.engines.onnx.local_hub import Hub, start_hub
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.embedder import Embedder
@@ -49,7 +49,7 @@ class Pulled:
 def pulled(published: tuple[PinnedModel, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
     """The model, downloaded over a connection that drops four times."""
     models = tmp_path_factory.mktemp("e5")
-    with pytest.MonkeyPatch.context() as patch, running(*published) as hub:
+    with pytest.MonkeyPatch.context() as patch, start_hub(*published) as hub:
         patch.delenv("HF_HUB_OFFLINE", raising=False)
         hub.drop_after, hub.drops = PART, 4
         yield Pulled(hub, models, download.pull(published[0], models, hub=hub.url, pause=lambda _: None))
@@ -84,7 +84,7 @@ def test_killed_pull_releases_lock_and_is_resumed(
     known = numpy_bert.write_source(
         source, name=E5_SMALL.id, vocab_size=2**16
     )  # only 9 MB, because the outcome does not depend on the size
-    with running(known, source) as hub:
+    with start_hub(known, source) as hub:
         kill_a_pull(known, tmp_path, hub)
 
 

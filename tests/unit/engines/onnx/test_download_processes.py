@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from unit.engines.onnx.download_process import DONE_S, SPAWN, pull
-from unit.engines.onnx.local_hub import Hub, running
+from unit.engines.onnx.local_hub import Hub, start_hub
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx.pinned_models import PinnedModel
 from wait_until import soon_outside
@@ -30,7 +30,7 @@ NO_DISK = (
 
 @pytest.fixture
 def hub(tiny: tuple[PinnedModel, Path]) -> Iterator[Hub]:
-    with running(*tiny) as server:
+    with start_hub(*tiny) as server:
         yield server
 
 
