@@ -15,7 +15,7 @@ export async function violations(page: Page, schemes: ("light" | "dark")[] = ["l
   for (const [at, colorScheme] of schemes.entries()) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await page.waitForFunction(
-      (wanted) => document.documentElement.dataset["mantineColorScheme"] === wanted,
+      (scheme) => document.documentElement.dataset["mantineColorScheme"] === scheme,
       colorScheme,
     );
     await page.evaluate(async () => {

@@ -25,9 +25,9 @@ const folder = (name: string, within = "dev") => {
 const DAY = 86_400_000;
 const at = (daysAgo: number, time: string) =>
   `${new Date(Date.now() - daysAgo * DAY).toISOString().slice(0, 10)}T${time}:00.000Z`;
-let made = 0;
+let eventCount = 0;
 const step = (kind: string, when: string, content: string, more: object = {}) => ({
-  ...{ v: 1, id: `event-${made++}`, at: when, project: FERRY, session: "morning", kind, content },
+  ...{ v: 1, id: `event-${eventCount++}`, at: when, project: FERRY, session: "morning", kind, content },
   ...{ redactions: 0, ...more },
 });
 
@@ -123,8 +123,8 @@ test("agent steps are listed by day, newest first", async () => {
   await page.getByRole("link", { name: /^ferry: Agents/u }).click();
   await page.waitForURL(`**/projects/${ferry}/agents`);
   await counts(8);
-  const said = await steps().allInnerTexts();
-  const [newest, oldest] = [said.at(0)!, said.at(-1)!];
+  const stepTexts = await steps().allInnerTexts();
+  const [newest, oldest] = [stepTexts.at(0)!, stepTexts.at(-1)!];
   expect(newest).toMatch(/^Decision/u);
   expect(oldest).toMatch(/^Session/u);
   const days = await page.getByRole("main").getByRole("heading", { level: 4 }).allInnerTexts();
@@ -183,8 +183,8 @@ test("steps are filtered by type and session", async () => {
 
 test("a late search response still shows its results", async () => {
   const words = page.getByRole("searchbox", { name: "Search agent activity" });
-  const asked = "POST /v1/observations/search";
-  await harness.control("ignoreRequest", { request: asked }); // the app retries after its timeout
+  const searchRoute = "POST /v1/observations/search";
+  await harness.control("ignoreRequest", { request: searchRoute }); // the app retries after its timeout
   await words.fill("northern pier in winter");
   await device.until(async () => (await harness.control<{ yes: boolean }>("isRequestIgnored")).yes);
   await device.collectGarbage();
@@ -200,16 +200,16 @@ test("a late search response still shows its results", async () => {
 });
 
 test("deleting a step asks first and keeps the focus nearby", async () => {
-  const asking = button("Delete: make test");
-  await asking.click();
+  const dialogButton = button("Delete: make test");
+  await dialogButton.click();
   const dialog = page.getByRole("dialog", { name: "Delete this step?" });
   await dialog.getByText("This cannot be undone.").waitFor();
   await expectFit(page);
   await dialog.getByText("Cancel", { exact: true }).click();
   await dialog.waitFor({ state: "hidden" });
-  await isFocused(asking);
+  await isFocused(dialogButton);
   expect(await storedObservations()).toHaveLength(8);
-  await asking.click();
+  await dialogButton.click();
   await button("Delete").click();
   await stepOf("make test").waitFor({ state: "detached" });
   await isFocused(page.getByRole("main").getByRole("status"));

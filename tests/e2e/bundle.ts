@@ -4,12 +4,12 @@ import { build } from "vite";
 
 /** Return a script that assigns the exports of a module to a global variable. */
 export async function bundle(entry: string, name: string): Promise<string> {
-  const made = await build({
+  const output = await build({
     configFile: false,
     logLevel: "warn",
     publicDir: false,
     build: { write: false, minify: false, lib: { entry, name, formats: ["iife"] } },
   });
-  if (!Array.isArray(made)) throw new Error(`${entry} was not built.`);
-  return made[0]!.output[0].code;
+  if (!Array.isArray(output)) throw new Error(`${entry} was not built.`);
+  return output[0]!.output[0].code;
 }

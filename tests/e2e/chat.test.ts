@@ -56,8 +56,8 @@ async function stop(): Promise<void> {
 }
 
 /** Wait until an answer is longer than the previous one, because a shorter stopped answer does not replace it. */
-async function saysMoreThan(kept: string): Promise<void> {
-  const next = kept.trim().split(" ").length + 3;
+async function waitForMoreThan(previous: string): Promise<void> {
+  const next = previous.trim().split(" ").length + 3;
   await device.page.getByText(new RegExp(`word${next}\\b`, "u")).waitFor();
 }
 
@@ -107,9 +107,9 @@ test("resending a question replaces the running answer", async () => {
     ] as const);
   }
   await page.getByText(/again5/).waitFor();
-  const said = await page.getByRole("article").innerText();
-  expect(said.match(/again2\b/gu)).toHaveLength(1); // two concurrent answers would contain it twice
-  expect(said).not.toContain("word");
+  const article = await page.getByRole("article").innerText();
+  expect(article.match(/again2\b/gu)).toHaveLength(1); // two concurrent answers would contain it twice
+  expect(article).not.toContain("word");
   await stop();
   await page.getByRole("button", { name: "Regenerate answer" }).waitFor(); // no answer is running
   const [turn] = await turns();
@@ -126,14 +126,14 @@ test("a partial answer survives a server crash", async () => {
   const live = async () =>
     (await harness.liveRows(device.user, "episodes")).filter(({ sessionId }) => sessionId === shown());
   await device.until(async () => {
-    const [there] = await live();
-    return there?.["status"] === "failed" && there["aiResponse"].includes("word9");
+    const [visible] = await live();
+    return visible?.["status"] === "failed" && visible["aiResponse"].includes("word9");
   });
   expect(await live()).toHaveLength(1);
   await device.untilSyncIs("live");
-  const [kept] = await turns();
+  const [turn] = await turns();
   await device.page.getByRole("button", { name: "Regenerate answer" }).click();
-  await saysMoreThan(kept!.aiResponse);
+  await waitForMoreThan(turn!.aiResponse);
   await stop();
 });
 
@@ -179,13 +179,13 @@ test("a reopened page recovers an interrupted answer", async () => {
   await device.page.getByText("At last.").waitFor(); // the question is asked again
   await device.ask("Tell me slowly.");
   const slowly = ({ userMessage }: { userMessage: string }) => userMessage === "Tell me slowly.";
-  const said = async () => (await turns()).find(slowly)?.aiResponse ?? "";
-  await device.until(async () => (await said()).includes("word1"));
+  const slowAnswer = async () => (await turns()).find(slowly)?.aiResponse ?? "";
+  await device.until(async () => (await slowAnswer()).includes("word1"));
   await device.reopen();
-  const kept = await said();
-  expect(kept).toContain("word1");
+  const partialAnswer = await slowAnswer();
+  expect(partialAnswer).toContain("word1");
   await device.page.getByRole("button", { name: "Regenerate answer" }).click();
-  await saysMoreThan(kept);
+  await waitForMoreThan(partialAnswer);
   await stop();
 });
 
@@ -222,11 +222,11 @@ test("hostile answers run no script", async () => {
 
 test("earlier messages load without moving the page", async () => {
   const { page, user } = device;
-  const said = Array.from({ length: 60 }, (_, n) =>
+  const paragraphs = Array.from({ length: 60 }, (_, n) =>
     turn(`e${n}`, "long", 60 - n, `Question ${n}?`, `Answer ${n}.`),
   );
   await push(user, "sessions", session("long", "A long one"));
-  await push(user, "episodes", ...said);
+  await push(user, "episodes", ...paragraphs);
   await device.until(
     async () => (await device.rows("episodes", { selector: { sessionId: "long" } })).length === 60,
   );

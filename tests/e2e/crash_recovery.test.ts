@@ -8,7 +8,7 @@ withOwnServer();
 const [ROUNDS, KEPT] = process.env["SOAK"] ? [200, 50] : [4, 3];
 
 /** Return a random number generator (mulberry32) with a seed. */
-function dice(seed: number): () => number {
+function seededRandom(seed: number): () => number {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;
     let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
@@ -38,16 +38,16 @@ async function ask(device: Device, question: string): Promise<void> {
 test(`${ROUNDS} kills lose and duplicate no rows`, async () => {
   const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
   console.log(`SEED=${seed}`);
-  const random = dice(seed);
+  const random = seededRandom(seed);
   const user = await harness.user();
   const device = await Device.of(user, { installs: true });
   await device.installed();
-  const asked: string[] = [];
+  const questions: string[] = [];
   const dropped: string[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const question = `What about number ${round}?`;
     await ask(device, question);
-    asked.push(question);
+    questions.push(question);
     const text = `Note ${round}: ${"the quick brown fox. ".repeat(1 + Math.floor(random() * 400))}`;
     await device.drop(`note ${round}.txt`, text);
     dropped.push(`note ${round}.txt`);
@@ -77,5 +77,5 @@ test(`${ROUNDS} kills lose and duplicate no rows`, async () => {
   expect(documents.map(({ filename }) => filename).sort()).toEqual(dropped.toSorted());
   expect(documents.every(({ status, syncError }) => status === "ready" && !syncError)).toBe(true);
   const episodes = await device.rows("episodes");
-  expect(episodes.map(({ userMessage }) => userMessage).sort()).toEqual(asked.toSorted());
+  expect(episodes.map(({ userMessage }) => userMessage).sort()).toEqual(questions.toSorted());
 }, 2_400_000);

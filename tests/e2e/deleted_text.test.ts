@@ -15,13 +15,13 @@ interface Filled {
   /** Texts in a document, a fact, a question and its answer, a draft, and a conflict loser. */
   canaries: string[];
   /** A text in a fact that is not deleted. */
-  kept: string;
+  other: string;
 }
 
 /** Return a device whose profile has canaries in everything that can be deleted, and one in a fact that stays. */
 async function filled(): Promise<Filled> {
   const device = await Device.of(await harness.user(), { processArguments: [] });
-  const [inDocument, inFact, inQuestion, inDraft, inLost, kept] = Array.from({ length: 6 }, canary) as [
+  const [inDocument, inFact, inQuestion, inDraft, inLost, other] = Array.from({ length: 6 }, canary) as [
     string,
     string,
     string,
@@ -32,7 +32,7 @@ async function filled(): Promise<Filled> {
   await device.drop("lease.txt", `The rent is ${inDocument} euros a month.`);
   await device.embedded(1);
   await device.call("addFact", "deleted", inFact);
-  await device.call("addFact", "kept", kept);
+  await device.call("addFact", "kept", other);
   await composerOf(device.page).fill(`What is the ${inQuestion}?`);
   await composerOf(device.page).press("Enter");
   await device.until(async () => (await device.rows("episodes"))[0]?.status === "done");
@@ -43,9 +43,9 @@ async function filled(): Promise<Filled> {
   });
   await synced(device);
   const profile = device.browser.profile!;
-  for (const one of [inDocument, inFact, inQuestion, inDraft, inLost, kept])
+  for (const one of [inDocument, inFact, inQuestion, inDraft, inLost, other])
     await soon(() => expect(filesWith(profile, [one])).not.toEqual([])); // check that the scan works
-  return { device, profile, canaries: [inDocument, inFact, inQuestion, inDraft, inLost], kept };
+  return { device, profile, canaries: [inDocument, inFact, inQuestion, inDraft, inLost], other };
 }
 
 /** Add a hundred facts. */
@@ -82,7 +82,7 @@ function account(device: Device, table: "lost" | "accounts", change: object): Pr
 }
 
 test("a due rewrite erases deleted text from the browser profile", async () => {
-  const { device, profile, canaries, kept } = await filled();
+  const { device, profile, canaries, other } = await filled();
   const [document] = await device.rows("documents");
   const fact = (await device.rows("facts")).find(({ key }) => key === "deleted")!;
   await device.call("deleteDocuments", [document!.id]);
@@ -101,7 +101,7 @@ test("a due rewrite erases deleted text from the browser profile", async () => {
   await device.reopen();
   expect(await device.call("deletedTextStatus")).toBeNull();
   await soon(() => expect(filesWith(profile, canaries.slice(0, 4))).toEqual([]));
-  expect((await device.rows("facts")).map(({ value }) => value)).toEqual([kept]);
+  expect((await device.rows("facts")).map(({ value }) => value)).toEqual([other]);
   await synced(device);
   const pullFromStart = /\/(documents|vectorEmbeddings|facts|sessions|episodes)\/0\/pull\?lwt=0&/u;
   expect(device.browser.requests.filter((url) => pullFromStart.test(url))).toEqual([]); // the rewrite keeps the checkpoints
@@ -109,7 +109,7 @@ test("a due rewrite erases deleted text from the browser profile", async () => {
 });
 
 test.each(["this device", "another device"])("forget everything on %s erases all text", async (where) => {
-  const { device, profile, canaries, kept } = await filled();
+  const { device, profile, canaries, other } = await filled();
   const { page, user } = device;
   if (where === "this device") {
     await page.goto(`${harness.url}/memory`);
@@ -121,7 +121,7 @@ test.each(["this device", "another device"])("forget everything on %s erases all
     const body = JSON.stringify({ confirm: "forget everything" });
     await harness.request(user, "/v1/forget", { method: "POST", body });
   }
-  await soon(() => expect(filesWith(profile, [...canaries, kept])).toEqual([]));
+  await soon(() => expect(filesWith(profile, [...canaries, other])).toEqual([]));
 });
 
 const ROUNDS = process.env["SOAK"] ? 50 : 2;
@@ -173,15 +173,17 @@ async function hold(page: Page, part: string): Promise<void> {
           opening.onsuccess = () => resolve(opening.result);
         }),
     );
-    const held = await Promise.all(opened);
-    const deletions = held.map((database) => new Promise((resolve) => (database.onversionchange = resolve)));
-    Object.assign(window, { held, isDeleting: Promise.race(deletions).then(() => true) });
+    const databases = await Promise.all(opened);
+    const deletions = databases.map(
+      (database) => new Promise((resolve) => (database.onversionchange = resolve)),
+    );
+    Object.assign(window, { held: databases, isDeleting: Promise.race(deletions).then(() => true) });
   }, part);
 }
 
 const isDeleting = (page: Page) => page.evaluate(() => (window as any).isDeleting as Promise<true>);
 
-const release = (page: Page) =>
+const releaseLock = (page: Page) =>
   page.evaluate(() => (window as any).held.forEach((database: IDBDatabase) => database.close()));
 
 /** Return a page that has copied the facts in a rewrite and waits to delete the original database. */
@@ -208,7 +210,7 @@ test("a waiting tab finishes a closed tab's rewrite", async () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
   }, `vademecum-account-${device.user.userId}`);
   await rewriting.close();
-  await release(holder);
+  await releaseLock(holder);
   device.page = waiting;
   await composerOf(waiting).waitFor();
   expect(await copiesOf(holder)).toEqual([]);
@@ -242,7 +244,7 @@ test("a rewrite that runs out of space keeps its copy", async () => {
     });
   }, roomy);
   expect(isWritten).toBe(false);
-  await release(holder);
+  await releaseLock(holder);
   device.page = await device.browser.page(harness.url);
   await device.page.getByRole("alert").getByText("This device does not have enough free space").waitFor();
   expect((await copiesOf(holder)).length).toBe(1);
@@ -264,7 +266,7 @@ test("an account stays listed until all its rows are removed", async () => {
   await isDeleting(holder);
   await soon(async () => expect((await databasesOf(holder)).join()).not.toContain("--facts"));
   await device.page.close();
-  await release(holder);
+  await releaseLock(holder);
   device.page = await device.browser.page(`${harness.url}/sign-in`);
   await device.page.getByText(email).first().waitFor();
   device.page = await device.browser.page(harness.url);

@@ -159,14 +159,14 @@ test("a document added to two chats concurrently stays in both", async () => {
     "sessions",
     ["one", "two"].map((id) => ({ id, title: `Conversation ${id}`, mode: "analysis" })),
   );
-  await Promise.all([phone, laptop].map((device) => knows(device, "two")));
+  await Promise.all([phone, laptop].map((device) => waitForSession(device, "two")));
   for (const { page } of [phone, laptop]) {
     await go(page, "/documents/paged");
     await page.getByRole("combobox", { name: "Choose a chat" }).waitFor();
   }
   await Promise.all([phone.setOffline(true), laptop.setOffline(true)]);
-  await lend(phone, "Conversation one");
-  await lend(laptop, "Conversation two");
+  await lendDocuments(phone, "Conversation one");
+  await lendDocuments(laptop, "Conversation two");
   await Promise.all([phone.setOffline(false), laptop.setOffline(false)]);
   for (const device of [phone, laptop]) {
     await device.until(async () => {
@@ -181,11 +181,11 @@ test("a document added to two chats concurrently stays in both", async () => {
   });
 });
 
-async function knows(device: Device, sessionId: string): Promise<void> {
+async function waitForSession(device: Device, sessionId: string): Promise<void> {
   await device.until(async () => (await device.rows("sessions")).some(({ id }) => id === sessionId));
 }
 
-async function lend({ page }: Device, title: string): Promise<void> {
+async function lendDocuments({ page }: Device, title: string): Promise<void> {
   await page.getByRole("combobox", { name: "Choose a chat" }).selectOption({ label: title });
   await page.getByRole("button", { name: "Add to chat" }).click();
   await page.getByRole("button", { name: `Remove from ${title}` }).waitFor();
@@ -224,8 +224,9 @@ test("a canceled upload is deleted from the server", async () => {
   const { page } = laptop;
   await settled(laptop);
   await go(page, "/documents");
-  const gone = async () => (await harness.rows(ada, "documents")).filter(({ _deleted }) => _deleted).length;
-  const before = await gone();
+  const tombstoneCount = async () =>
+    (await harness.rows(ada, "documents")).filter(({ _deleted }) => _deleted).length;
+  const before = await tombstoneCount();
   let answered = (): void => {};
   const stored = new Promise<void>((resolve) => (answered = resolve));
   await page.route("**/v1/documents", async (route) => {
@@ -238,7 +239,7 @@ test("a canceled upload is deleted from the server", async () => {
   await tray(page).getByRole("button", { name: "Cancel unwanted.md" }).click();
   await tray(page).getByText("Canceled. Nothing was stored.").waitFor();
   await page.unroute("**/v1/documents");
-  await laptop.until(async () => (await gone()) > before);
+  await laptop.until(async () => (await tombstoneCount()) > before);
   expect((await harness.liveRows(ada, "documents")).map(({ filename }) => filename)).not.toContain(
     "unwanted.md",
   );
@@ -250,10 +251,10 @@ test("focus stays in the finished upload list", async () => {
   await go(page, "/documents");
   for (const clear of await tray(page).getByRole("button", { name: "Clear" }).all()) await clear.click();
   let answer = (): void => {};
-  const held = new Promise<void>((resolve) => (answer = resolve));
+  const answered = new Promise<void>((resolve) => (answer = resolve));
   await page.route("**/v1/documents", async (route) => {
     if (route.request().postDataBuffer()?.includes("quick.md")) return route.continue();
-    await held;
+    await answered;
     await route.continue();
   });
   await dropFile(page, "quick.md", "The first is here soon.");
@@ -285,9 +286,9 @@ test("a server crash after an upload does not duplicate the document", async () 
   );
   expect((await harness.liveRows(ada, "documents")).filter(isFerry).length).toBe(1);
   await phone.until(async () => (await phone.rows("documents")).filter(isFerry).length === 1);
-  const held = await laptop.rows("documents");
-  expect(held.filter(isFerry).length).toBe(1);
-  const { id } = held.find(isFerry)!;
+  const laptopRows = await laptop.rows("documents");
+  expect(laptopRows.filter(isFerry).length).toBe(1);
+  const { id } = laptopRows.find(isFerry)!;
   const blocks = (await harness.liveRows(ada, "vectorEmbeddings")).filter(
     (block) => block["documentId"] === id,
   );

@@ -60,15 +60,15 @@ test("a deleted chat's draft moves to a new chat", async () => {
   await push(device.user, "sessions", session("gone", "Gone elsewhere"));
   await page.getByRole("link", { name: "Gone elsewhere" }).click();
   await composerOf(page).fill("Words of mine");
-  const kept = async () => (await drafts(device)).filter(({ text }) => text === "Words of mine");
-  const [before] = await kept();
+  const ownDrafts = async () => (await drafts(device)).filter(({ text }) => text === "Words of mine");
+  const [before] = await ownDrafts();
   await harness.request(device.user, "/v1/sessions/gone", { method: "DELETE" });
   await page.getByText(DELETED).waitFor();
   await page.getByText(KEPT).waitFor();
   await page.getByRole("status").getByRole("link", { name: "New chat" }).click();
   expect(await composerOf(page).inputValue()).toBe("Words of mine");
   expect(page.url()).not.toContain("/s/gone"); // a message there would create the chat again
-  const after = await kept();
+  const after = await ownDrafts();
   // The draft is moved and keeps its time, so that "forget everything" removes it.
   expect(after.map(({ at }) => at)).toEqual([before!.at]);
   expect(await next()).toBe("Words of mine");

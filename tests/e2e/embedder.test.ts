@@ -8,7 +8,7 @@ import type { Embedder, Manifest } from "../../web/src/embedder/embedder.ts";
 import { spelled, type Text } from "../conformance/cases.ts";
 import { browser, currentModel, harness, MODELS, withBrowser } from "./browser.ts";
 
-interface Made {
+interface VectorSample {
   ids: number[];
   count: number;
   vector?: number[];
@@ -48,7 +48,7 @@ async function opened(threads: number): Promise<Page> {
 declare const window: Window & { model: Embedder };
 
 /** Return the token ids of all texts, and the vector of every n-th text. */
-function make(page: Page, texts: string[], every = 1): Promise<Made[]> {
+function make(page: Page, texts: string[], every = 1): Promise<VectorSample[]> {
   const whole = texts.filter((_, n) => n % every === every - 1);
   return page.evaluate(
     async ([texts, whole, every]) => {
@@ -70,7 +70,7 @@ function make(page: Page, texts: string[], every = 1): Promise<Made[]> {
 }
 
 /** Return the server's results for all cases. */
-function made(): Record<string, Made> {
+function compute(): Record<string, VectorSample> {
   const program = [
     ".venv/bin/python",
     "tests/e2e/vectors.py",
@@ -80,7 +80,7 @@ function made(): Record<string, Made> {
   const [command, ...rest] = program;
   return JSON.parse(execFileSync(command, rest, { encoding: "utf8", maxBuffer: 2 ** 26 })) as Record<
     string,
-    Made
+    VectorSample
   >;
 }
 
@@ -90,7 +90,7 @@ function cosine(a: readonly number[], b: readonly number[]): number {
 }
 
 test("token ids and vectors equal the server's", async () => {
-  const expected = made();
+  const expected = compute();
   const found = await make(
     page,
     cases.map(({ text }) => text),

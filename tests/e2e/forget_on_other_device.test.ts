@@ -9,7 +9,7 @@ withOwnServer();
 type Table = "files" | "lost" | "later" | "accounts";
 
 /** Call a method of an object store of the device database. */
-function kept<T>(
+function access<T>(
   device: Device,
   table: Table,
   verb: "count" | "put" | "get",
@@ -21,9 +21,9 @@ function kept<T>(
         const opening = indexedDB.open("vademecum");
         opening.onsuccess = () => {
           const store = opening.result.transaction(table, "readwrite").objectStore(table);
-          const asked = (store as any)[verb](...given);
-          asked.onsuccess = () => (opening.result.close(), resolve(asked.result));
-          asked.onerror = () => reject(asked.error);
+          const request = (store as any)[verb](...given);
+          request.onsuccess = () => (opening.result.close(), resolve(request.result));
+          request.onerror = () => reject(request.error);
         };
       }),
     [table, verb, given] as const,
@@ -47,9 +47,9 @@ beforeAll(async () => {
 
 test("forget everything clears the waiting data of that account only", async () => {
   const { page, user } = device;
-  const lost = { collection: "facts", rowId: "f", fields: { value: "mine" }, at: "2020" };
-  await kept(device, "lost", "put", { id: "one", userId: user.userId, ...lost });
-  await kept(device, "lost", "put", { id: "two", userId: "somebody", ...lost });
+  const loser = { collection: "facts", rowId: "f", fields: { value: "mine" }, at: "2020" };
+  await access(device, "lost", "put", { id: "one", userId: user.userId, ...loser });
+  await access(device, "lost", "put", { id: "two", userId: "somebody", ...loser });
   await page.evaluate(() => localStorage.setItem("draft somebody s1", "2020 draft of somebody"));
   await device.setOffline(true);
   await page.evaluate(() => (window as any).vademecum.syncNow());
@@ -62,7 +62,7 @@ test("forget everything clears the waiting data of that account only", async () 
   await page.evaluate((id) => (window as any).vademecum.deferQuestion(id, true), turn!.id);
   await page.getByRole("textbox", { name: "Ask about your documents" }).fill("draft of mine");
   const counts = () =>
-    Promise.all((["files", "later", "lost"] as const).map((t) => kept(device, t, "count")));
+    Promise.all((["files", "later", "lost"] as const).map((t) => access(device, t, "count")));
   expect(await counts()).toEqual([1, 1, 2]);
   expect((await drafts(device)).map(({ text }) => text)).toEqual(["draft of mine"]);
 
@@ -83,15 +83,15 @@ test("forget everything clears the waiting data of that account only", async () 
 test("deleting a fact deletes its conflict losers, and deleting a chat its draft", async () => {
   const { page, user } = device;
   const at = new Date().toISOString();
-  const lost = { userId: user.userId, collection: "facts", fields: { value: "mine" }, at };
+  const loser = { userId: user.userId, collection: "facts", fields: { value: "mine" }, at };
   await device.call("addFact", "rent", "940");
   const { id } = (await device.rows("facts")).find(({ key }) => key === "rent")!;
-  await kept(device, "lost", "put", { id: "here", rowId: id, ...lost });
-  await kept(device, "lost", "put", { id: "gone", rowId: "gone", ...lost });
+  await access(device, "lost", "put", { id: "here", rowId: id, ...loser });
+  await access(device, "lost", "put", { id: "gone", rowId: "gone", ...loser });
   await expect(device.call("restoreConflictLoser", "gone")).rejects.toThrow("ROW_GONE");
   await device.call("deleteRow", "facts", id);
-  await soon(async () => expect(await kept(device, "lost", "get", "here")).toBeUndefined());
-  expect(await kept(device, "lost", "get", "gone")).toMatchObject({ fields: { value: "mine" } });
+  await soon(async () => expect(await access(device, "lost", "get", "here")).toBeUndefined());
+  expect(await access(device, "lost", "get", "gone")).toMatchObject({ fields: { value: "mine" } });
   await device.call("ask", "s-gone", "What is the rent?");
   const prefix = `draft ${user.userId} `;
   await page.evaluate(
@@ -108,7 +108,7 @@ test("deleting a fact deletes its conflict losers, and deleting a chat its draft
 
 test("a row added after forgetting is newer although the clock is behind", async () => {
   const { userId } = device.user;
-  const known = () => kept<{ forgottenAt?: string }>(device, "accounts", "get", userId);
+  const known = () => access<{ forgottenAt?: string }>(device, "accounts", "get", userId);
   await device.page.evaluate(() => ((window as any).isBefore = true));
   const { at } = await forgetEverything(device); // the device is notified although the server had no rows
   await device.page.waitForFunction(() => !(window as any).isBefore); // reloaded, so that its files are rewritten
@@ -117,7 +117,7 @@ test("a row added after forgetting is newer although the clock is behind", async
   await soon(async () => expect((await known()).forgottenAt).toBe(at));
   const account = await known();
   // Simulate a server whose clock is an hour ahead.
-  await kept(device, "accounts", "put", { ...account, forgottenAt: ahead });
+  await access(device, "accounts", "put", { ...account, forgottenAt: ahead });
   await device.reopen();
   await device.call("addFact", "made", "late");
   const [fact] = await device.rows("facts");

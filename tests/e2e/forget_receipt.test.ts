@@ -54,10 +54,10 @@ test("the forget receipt is kept until the user closes it", async () => {
     page.getByText("Erasing and verifying…"),
   ];
   const goTo = (name: string) => page.getByRole("link", { name, exact: true }).first().click();
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => (goOn = resolve));
+  let resume = () => {};
+  const resumed = new Promise<void>((resolve) => (resume = resolve));
   await page.route("**/v1/forget", async (route) => {
-    await held;
+    await resumed;
     await route.fallback();
   });
   await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
@@ -68,7 +68,7 @@ test("the forget receipt is kept until the user closes it", async () => {
   await erasing.waitFor();
   await goTo("Settings");
   await erasing.waitFor({ state: "detached" });
-  goOn();
+  resume();
   await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies) .* nothing is left on the server/u).waitFor();
   expect(await device.rows("facts")).toEqual([]);
   await device.reload();

@@ -51,8 +51,8 @@ test("a question can be edited and resent by keyboard", async () => {
   await page.keyboard.type("Say it again.");
   await page.keyboard.press("Enter");
   await page.getByText("940 euros.").waitFor();
-  const [asked] = await device.rows("episodes");
-  expect(asked!.userMessage).toBe("What is the rent?\nSay it again.");
+  const [question] = await device.rows("episodes");
+  expect(question!.userMessage).toBe("What is the rent?\nSay it again.");
   expect(await has()).not.toBe("BODY");
 });
 

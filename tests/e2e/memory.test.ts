@@ -48,10 +48,12 @@ test("a chat started offline in a new project stays in the project", async () =>
   const main = page.getByRole("main");
   await main.getByRole("link", { name: "Choir" }).waitFor();
   const project = await only(device.rows("projects", { selector: { name: "Choir" } }));
-  const begun = await only(device.rows("sessions", { selector: { title: "Who sings the solo?" } }));
-  expect(begun.projectId).toBe(project.id);
+  const newSession = await only(device.rows("sessions", { selector: { title: "Who sings the solo?" } }));
+  expect(newSession.projectId).toBe(project.id);
   await device.setOffline(false);
-  await device.until(async () => (await onServer(ada, "sessions", begun.id))?.["projectId"] === project.id);
+  await device.until(
+    async () => (await onServer(ada, "sessions", newSession.id))?.["projectId"] === project.id,
+  );
 });
 
 test("a chat moves between projects", async () => {
@@ -121,16 +123,16 @@ test("a memory is added, found, deleted and restored", async () => {
 });
 
 test("a chat at its memory limit says so", async () => {
-  const said = page.getByText(
+  const notice = page.getByText(
     "This chat has reached the limit of 50 memories, so no more are added from it.",
   );
   await device.navigate("/s/s-keys");
   await page.getByText("Four, one of them for the cellar.").waitFor();
-  expect(await said.count()).toBe(0);
+  expect(await notice.count()).toBe(0);
   await fillMemory(ada, "s-keys", 50);
-  await said.waitFor();
+  await notice.waitFor();
   await emptyMemory(ada, "s-keys", 50);
-  await said.waitFor({ state: "detached" });
+  await notice.waitFor({ state: "detached" });
 });
 
 test("people and topics can be edited by keyboard", async () => {
@@ -199,8 +201,8 @@ async function remove(name: string, choice: RegExp, verb: string): Promise<{ id:
   const { id } = await only(device.rows("projects", { selector: { name } }));
   const inside = (await device.rows("sessions", { selector: { projectId: id } })).map((one) => one.id);
   await other.until(async () => {
-    const there = await other.rows("sessions", { selector: { projectId: id } });
-    return there.length === inside.length && there.length > 0;
+    const synced = await other.rows("sessions", { selector: { projectId: id } });
+    return synced.length === inside.length && synced.length > 0;
   });
   await device.navigate(`/projects/${id}`);
   await button(`Delete ${name}`).click();

@@ -13,42 +13,42 @@ const context = () => device.page.context();
 const lose = (...paths: string[]) =>
   Promise.all(paths.map((path) => context().route(path, (route) => route.abort())));
 const find = (...paths: string[]) => Promise.all(paths.map((path) => context().unroute(path)));
-const told = () =>
+const notice = () =>
   device.page.getByRole("alert").filter({ hasText: "Part of this page could not be loaded" });
-const loadAgain = () => told().getByRole("button", { name: "Reload" });
+const loadAgain = () => notice().getByRole("button", { name: "Reload" });
 const question = () => device.composer;
 const words = () =>
   device.page.getByRole("textbox", { name: "Search chats, documents, memories and commands" });
 
 test("a page whose code is missing can be reloaded and keeps the draft", async () => {
-  const lost = ["**/assets/Documents-*.js", "**/health"];
-  await lose(...lost);
+  const blockedUrls = ["**/assets/Documents-*.js", "**/health"];
+  await lose(...blockedUrls);
   await question().fill("How much is the rent?");
   const { page } = device;
   const conversation = page.url();
   await page.getByRole("link", { name: "Documents" }).click();
   await loadAgain().click();
-  await told().getByText("The server is not responding.").waitFor();
-  await find(...lost);
+  await notice().getByText("The server is not responding.").waitFor();
+  await find(...blockedUrls);
   await loadAgain().click();
   await page.getByRole("heading", { name: "Documents", exact: true }).waitFor();
-  expect(await told().count()).toBe(0);
+  expect(await notice().count()).toBe(0);
   await page.goto(conversation);
   expect(await question().inputValue()).toBe("How much is the rent?");
 });
 
 test("a missing part of the app hides no other part", async () => {
   await lose("**/assets/DropZone-*.js");
-  let goOn!: () => void;
-  const late = new Promise<void>((resolve) => (goOn = resolve));
+  let resume!: () => void;
+  const late = new Promise<void>((resolve) => (resume = resolve));
   await context().route("**/assets/Notices-*.js", (route) => late.then(() => route.abort()));
   await device.reopen();
-  await told().getByRole("button", { name: "Later" }).click();
+  await notice().getByRole("button", { name: "Later" }).click();
   const failed = device.page.waitForEvent("requestfailed");
-  goOn();
+  resume();
   await failed;
   await device.page.waitForTimeout(500); // time for a second notice to appear
-  expect(await told().count()).toBe(0);
+  expect(await notice().count()).toBe(0);
   await device.page.getByRole("button", { name: "Search" }).click();
   await words().waitFor();
 });
@@ -64,17 +64,17 @@ test("an answer is shown as text if its renderer cannot be loaded", async () => 
 });
 
 test("a part of the app missing in the worker is reported", async () => {
-  const lost = ["**/assets/documentSearch-*.js", "**/assets/exportAccount-*.js"];
-  await lose(...lost);
+  const blockedUrls = ["**/assets/documentSearch-*.js", "**/assets/exportAccount-*.js"];
+  await lose(...blockedUrls);
   await device.reopen(); // this loads the search
-  await told().getByRole("button", { name: "Later" }).click();
+  await notice().getByRole("button", { name: "Later" }).click();
   const { page } = device;
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByRole("button", { name: "Export everything" }).click();
   await page
     .getByText("The part of the app needed for this could not be loaded. Nothing was changed")
     .waitFor();
-  await find(...lost);
+  await find(...blockedUrls);
   await loadAgain().click();
   const [download] = await Promise.all([
     page.waitForEvent("download"),

@@ -71,12 +71,12 @@ test("an export delays the reload for a new version", async () => {
     await page.evaluate(() => clearInterval((window as any).asking));
     await route.fallback();
   });
-  const taken = await page.evaluate(async (name) => {
-    const taking = (window as any).vademecum.exportAccount();
+  const exported = await page.evaluate(async (name) => {
+    const exporting = (window as any).vademecum.exportAccount();
     (window as any).asking = setInterval(() => new BroadcastChannel(name).postMessage(null), 500);
-    return (await taking).size;
+    return (await exporting).size;
   }, `vademecum-asked-${user.userId}`);
-  expect(taken).toBeGreaterThan(0);
+  expect(exported).toBeGreaterThan(0);
   const isBusyWith = (verb: string) =>
     page.evaluate(async (verb) => {
       const { vademecum } = window as any;

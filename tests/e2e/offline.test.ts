@@ -66,13 +66,13 @@ test("a document embedded offline syncs with its vectors", async () => {
   await device.page.getByText("northern pier at nine").waitFor();
   const isFerry = ({ filename }: { filename?: string }) => filename === "ferry.txt";
   const { id: documentId } = (await device.rows("documents")).find(isFerry)!;
-  const [made] = await device.rows("vectorEmbeddings", { selector: { documentId } });
+  const [vectors] = await device.rows("vectorEmbeddings", { selector: { documentId } });
   await device.setOffline(false);
   await other.embedded(2);
   const blocks = await harness.liveRows(user, "vectorEmbeddings");
   const block = blocks.find((block) => block["documentId"] === documentId)!;
   expect(block["embedding"]).not.toBeNull();
-  expect(block["updatedAt"]).toBe(made!.updatedAt); // the server did not embed it again
+  expect(block["updatedAt"]).toBe(vectors!.updatedAt); // the server did not embed it again
   await other.page.getByRole("link", { name: "When does the ferry leave?" }).click();
   await other.page.getByText("northern pier at nine").waitFor();
 });

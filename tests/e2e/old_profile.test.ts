@@ -16,9 +16,9 @@ const UNSENT_QUESTION = "How long is the notice period?";
 const DRAFT = "A draft that was not sent";
 
 /** With `MAKE_PROFILE=<archive>`, a profile of this version is stored and the stored profiles are not tested. */
-const made = process.env["MAKE_PROFILE"];
+const dest = process.env["MAKE_PROFILE"];
 
-test.runIf(made)("a profile of this version is stored", async () => {
+test.runIf(dest)("a profile of this version is stored", async () => {
   const user = await harness.user();
   await withProject(user);
   const failed = { status: "failed", statusDetail: "It has no text.", filename: FAILED, chunkCount: 0 };
@@ -50,10 +50,10 @@ test.runIf(made)("a profile of this version is stored", async () => {
   await soon(async () => expect((await drafts(device)).map(({ text }) => text)).toEqual([DRAFT]));
   const draftPath = new URL(device.page.url()).pathname;
   await device.browser.close();
-  store(device.browser.profile!, made!, { userId: user.userId, draftPath });
+  store(device.browser.profile!, dest!, { userId: user.userId, draftPath });
 });
 
-test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])("profile %s opens and syncs", async (archive) => {
+test.skipIf(dest).each(["tests/e2e/profiles/0.1.0.tar.gz"])("profile %s opens and syncs", async (archive) => {
   const { profile, about } = unpack(archive);
   const user = await harness.control<Device["user"]>("user", { tier: "JIGGA", userId: about.userId });
   const device = await Device.of(user, { ...atOrigin(), profile });

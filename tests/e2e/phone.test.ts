@@ -32,11 +32,11 @@ const dots = () => page.getByRole("button", { name: `Rename, move or delete “$
 
 test("a long chat title leaves room for its menu button", async () => {
   await menu().tap();
-  const room = await dots().evaluate((one) => {
+  const clearance = await dots().evaluate((one) => {
     const right = (of: Element) => of.getBoundingClientRect().right;
     return Math.round(right(one.closest("nav")!) - right(one)); // relative, because both move with the drawer
   });
-  expect(room).toBeGreaterThanOrEqual(0);
+  expect(clearance).toBeGreaterThanOrEqual(0);
   await dots().tap();
   await page.getByRole("button", { name: "Rename", exact: true }).waitFor();
 });

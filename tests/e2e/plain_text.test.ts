@@ -28,9 +28,9 @@ test("quotations are shown without Markdown syntax", async () => {
   await device.ask("How high are they?");
   await page.getByText("Sixteen metres").waitFor();
   await page.getByRole("button", { name: "What the assistant saw" }).click();
-  const told = page.getByRole("dialog").locator("blockquote");
-  await told.getByText("Neap tides are").waitFor();
-  expect(await told.innerText()).not.toMatch(MARKS);
+  const shown = page.getByRole("dialog").locator("blockquote");
+  await shown.getByText("Neap tides are").waitFor();
+  expect(await shown.innerText()).not.toMatch(MARKS);
   await page.getByRole("button", { name: "Close", exact: true }).click();
 
   await device.setOffline(true);
@@ -39,13 +39,13 @@ test("quotations are shown without Markdown syntax", async () => {
   await quote.getByText("Neap tides are the low_* ones.").waitFor();
   expect(await quote.innerText()).not.toMatch(MARKS);
   await page.getByRole("button", { name: "What an assistant would see" }).click();
-  const would = page.getByRole("dialog", { name: "What an assistant would see" });
-  await would.getByText("[DOCUMENT CONTEXT]").waitFor();
-  const prompt = await would.locator("pre").innerText();
+  const preview = page.getByRole("dialog", { name: "What an assistant would see" });
+  await preview.getByText("[DOCUMENT CONTEXT]").waitFor();
+  const prompt = await preview.locator("pre").innerText();
   expect(prompt).toContain("User: How high are they?\nAssistant: **Sixteen** metres [1].");
   expect(prompt).toContain("Source: tides.md\n");
   expect(prompt).not.toContain("What are neap tides?"); // the question follows the prompt
-  await would.getByText(/Documents: (?!0%)[\d.]+% of its limit/u).waitFor();
+  await preview.getByText(/Documents: (?!0%)[\d.]+% of its limit/u).waitFor();
   await page.getByRole("button", { name: "Close", exact: true }).click();
   await device.setOffline(false);
   await device.untilSyncIs("live");
@@ -70,17 +70,17 @@ test("waiting uploads can be canceled, and failed uploads are grouped", async ()
   const failed = tray.getByRole("region", { name: "Failed files" });
   const files = (names: readonly string[], text: string) =>
     names.map((name) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text && text + name) }));
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => (goOn = resolve));
+  let resume = () => {};
+  const resumed = new Promise<void>((resolve) => (resume = resolve));
   await page.context().route("**/v1/documents*", async (route) => {
-    await held;
+    await resumed;
     await route.continue();
   });
   await device.navigate("/");
   const input = page.locator("input[type=file]").first();
   await input.setInputFiles(files(["1.txt", "2.txt", "3.txt", "4.txt", "5.txt"], "The ferry leaves at "));
   await tray.getByRole("button", { name: "Cancel 4 waiting" }).click();
-  goOn();
+  resume();
   await tray.getByText("1 file added").waitFor();
   expect(await tray.getByText("Canceled. Nothing was stored.").count()).toBe(4);
   await page.context().unroute("**/v1/documents*");

@@ -13,9 +13,9 @@ test("pages are cross-origin isolated", async () => {
 });
 
 test("requests to other hosts are blocked", async () => {
-  const heard: string[] = [];
+  const requests: string[] = [];
   const foreign = createServer((request, answer) => {
-    heard.push(request.url ?? "");
+    requests.push(request.url ?? "");
     answer
       .writeHead(200, { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" })
       .end();
@@ -38,7 +38,7 @@ test("requests to other hosts are blocked", async () => {
   }, url);
   foreign.close();
   expect(refused).toEqual(["connect-src", "img-src", "script-src-elem"]);
-  expect(heard).toEqual([]);
+  expect(requests).toEqual([]);
 });
 
 test("inline scripts do not run", async () => {

@@ -56,7 +56,7 @@ async function fillUp(): Promise<void> {
   await composerOf(page).waitFor();
 }
 
-const said = (what: string) =>
+const notice = (what: string) =>
   device.page.locator(`button[data-status=${what}]`).waitFor({ timeout: 60_000 });
 
 test("a full device syncs after space is freed", async () => {
@@ -65,7 +65,7 @@ test("a full device syncs after space is freed", async () => {
   const many = Array.from({ length: 150 }, (_, n) => session(`s${n}`, `Conversation ${n}`));
   await push(ada, "sessions", ...many); // two pages
   await fillUp();
-  await said("full");
+  await notice("full");
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   const tray = page.getByRole("region", { name: "Uploads" });
   await tray.getByText("This browser has no storage left for lease.txt. Nothing was stored.").waitFor();
@@ -90,7 +90,7 @@ test("a full device syncs after space is freed", async () => {
   await tray.getByRole("button", { name: "Show files" }).click(); // the list collapsed when the answer started
   await tray.getByRole("button", { name: "Retry: lease.txt" }).click();
   await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
-  await said("synced");
+  await notice("synced");
 });
 
 test("forms keep text that cannot be stored", async () => {
@@ -152,7 +152,7 @@ test("a brief database upgrade is not reported", async () => {
   expect(await composer.isVisible()).toBe(true);
   await device.drop("ferry.txt", "The ferry leaves at noon.");
   await device.until(async () => (await device.rows("documents")).length === 2);
-  await said("synced");
+  await notice("synced");
 });
 
 test("a closed database is reported and reopened", async () => {

@@ -33,8 +33,8 @@ async function holds(page: Page, lock: string): Promise<Page> {
   await tab.goto(`${harness.url}/v1/me`); // not a page of the app
   await tab.evaluate(
     (lock) =>
-      new Promise<void>((held) => {
-        void navigator.locks.request(lock, () => (held(), new Promise(() => {})));
+      new Promise<void>((acquired) => {
+        void navigator.locks.request(lock, () => (acquired(), new Promise(() => {})));
       }),
     lock,
   );
@@ -148,9 +148,9 @@ test("an open tab continues a closed tab's uploads", async () => {
   await harness.control("kill");
   await device.untilSyncIs("offline");
   const tray = (page: Page) => page.getByRole("region", { name: "Uploads" });
-  const kept = "Kept on this device until the server can read it";
+  const notice = "Kept on this device until the server can read it";
   await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server can decode it
-  await tray(second).getByText(kept).waitFor();
+  await tray(second).getByText(notice).waitFor();
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
   await add("logbook.txt", Buffer.from(Array.from({ length: 150 }, (_, n) => day(n)).join("\n\n")));
   await tray(second)
@@ -159,7 +159,7 @@ test("an open tab continues a closed tab's uploads", async () => {
   const { uploads } = await device.state();
   expect(uploads.filter(({ name }) => name !== "lease.txt")).toEqual([]); // other tabs do not handle a tab's uploads
   await second.close();
-  await tray(device.page).getByText(kept).waitFor();
+  await tray(device.page).getByText(notice).waitFor();
   const logbook = async () => (await device.rows("documents", { selector: { filename: "logbook.txt" } }))[0];
   await device.until(async () => (await logbook())?.status === "ready");
   const selector = { documentId: (await logbook())!.id };

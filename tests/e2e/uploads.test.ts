@@ -50,15 +50,15 @@ test("a PDF added offline is searched offline and syncs its vectors", async () =
   await laptop.embedded(1);
   await laptop.ask("For how many years is email retained?");
   expect(await passage(laptop)).toContain("electronic communications (email) for two (2) years");
-  const made = await laptop.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
+  const laptopBlocks = await laptop.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
 
   await laptop.setOffline(false);
   await phone.embedded(1);
-  const [there] = await phone.rows("documents");
-  expect(there).toMatchObject({ filename: PDF, pageCount: 2, status: "ready" });
-  const got = await phone.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
-  expect(got.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt])).toEqual(
-    made.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt]), // they were not embedded again
+  const [phoneRow] = await phone.rows("documents");
+  expect(phoneRow).toMatchObject({ filename: PDF, pageCount: 2, status: "ready" });
+  const phoneBlocks = await phone.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
+  expect(phoneBlocks.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt])).toEqual(
+    laptopBlocks.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt]), // they were not embedded again
   );
   await phone.until(async () => (await phone.rows("sessions")).length > 0);
   const [session] = await phone.rows("sessions");
@@ -87,8 +87,8 @@ test("a reopened page resumes embedding offline", async () => {
   await laptop.reopen();
   const [before] = await laptop.rows("documents", { selector: { id: selector.documentId } });
   expect(before!.status).toBe("pending");
-  const begun = (await laptop.rows("vectorEmbeddings", { selector })).filter((block) => block.embedding);
-  expect(begun.length).toBeGreaterThan(0);
+  const embedded = (await laptop.rows("vectorEmbeddings", { selector })).filter((block) => block.embedding);
+  expect(embedded.length).toBeGreaterThan(0);
 
   await laptop.until(async () => {
     const [row] = await laptop.rows("documents", { selector: { id: selector.documentId } });
@@ -99,7 +99,7 @@ test("a reopened page resumes embedding offline", async () => {
   expect(blocks.reduce((sum, { chunks }) => sum + chunks.length, 0)).toBe(before!.chunkCount);
   expect(before!.chunkCount).toBeGreaterThanOrEqual(CHAPTERS);
   expect(blocks.every(({ embedding }) => embedding !== null)).toBe(true);
-  for (const { id, updatedAt } of begun)
+  for (const { id, updatedAt } of embedded)
     expect(blocks.find((block) => block.id === id)!.updatedAt).toBe(updatedAt); // no block was embedded twice
   await laptop.setOffline(false);
 });

@@ -177,9 +177,9 @@ function toFound(results: readonly PassageHit[]): Found[] {
 }
 
 /** Replace scores that differ from the expected ones by less than 1e-5, because numpy adds in float32. */
-function near(results: readonly PassageHit[], wanted: readonly Found[]): Found[] {
+function near(results: readonly PassageHit[], expected: readonly Found[]): Found[] {
   return toFound(results).map(([key, score, ...also], at): Found => {
-    const other = wanted[at]?.[1] ?? Infinity;
+    const other = expected[at]?.[1] ?? Infinity;
     return [key, Math.abs(score - other) < 1e-5 ? other : score, ...also];
   });
 }
@@ -201,8 +201,8 @@ function spelled(text: Spelling): string {
   return typeof text === "string" ? text : text.map(([piece, times]) => piece.repeat(times)).join("");
 }
 
-function difference(name: string, got: unknown, wanted: unknown): string[] {
-  const [a, b] = [JSON.stringify(got), JSON.stringify(wanted)];
+function difference(name: string, actual: unknown, expected: unknown): string[] {
+  const [a, b] = [JSON.stringify(actual), JSON.stringify(expected)];
   if (a === b) return [];
   let at = 0;
   while (a[at] === b[at]) at++;

@@ -46,9 +46,10 @@ export async function patterns(): Promise<Found[]> {
       return node instanceof RegExp || typeof node === "bigint" ? undefined : node;
     });
   }
-  const made = await recorded([...building.keys()], add);
+  const instances = await recorded([...building.keys()], add);
   for (const [file, count] of building)
-    if (made.get(file)?.size !== count) throw new Error(`${file}: make each RegExp while the module loads`);
+    if (instances.get(file)?.size !== count)
+      throw new Error(`${file}: make each RegExp while the module loads`);
   return [...found.values()];
 }
 
@@ -65,7 +66,7 @@ async function recorded(
   files: string[],
   add: (where: string, expression: RegExp) => void,
 ): Promise<Map<string, Set<string>>> {
-  const made = new Map(files.map((file) => [file, new Set<string>()]));
+  const patternsByFile = new Map(files.map((file) => [file, new Set<string>()]));
   const server = await createServer({
     ...{ configFile: false, root: SOURCES, logLevel: "error", optimizeDeps: { noDiscovery: true } },
     server: { middlewareMode: true, ws: false, watch: null },
@@ -77,7 +78,7 @@ async function recorded(
       const place = new Error().stack!.split("\n")[2]!;
       const file = files.find((file) => place.includes(join(SOURCES, file)));
       if (file) {
-        made.get(file)!.add(place);
+        patternsByFile.get(file)!.add(place);
         add(file, expression);
       }
       return expression;
@@ -89,7 +90,7 @@ async function recorded(
     globalThis.RegExp = before;
     await server.close();
   }
-  return made;
+  return patternsByFile;
 }
 
 /** Find all matches in the text or, with a sticky expression, only the first. */

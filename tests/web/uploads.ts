@@ -39,8 +39,8 @@ export async function documents(): Promise<string[]> {
   return (await records.documents.find().exec()).map(({ id }) => id).sort();
 }
 
-export const until = (desk: Desk, id: string, stage: string): Promise<void> =>
-  soon(() => expect(desk.task(id)?.stage).toBe(stage));
+export const until = (harness: UploadHarness, id: string, stage: string): Promise<void> =>
+  soon(() => expect(harness.task(id)?.stage).toBe(stage));
 
 /** A fake of Dexie's table of waiting files. */
 export class Files {
@@ -51,7 +51,7 @@ export class Files {
   where = () => ({ toArray: async () => [...this.rows.values()] });
 }
 
-export interface Desk {
+export interface UploadHarness {
   context: AccountContext;
   files: Files;
   sync: TabCoordinator;
@@ -71,7 +71,7 @@ export interface Setting {
 export function openUploads(
   records: AccountDatabase,
   { base = "http://127.0.0.1:1", model }: Setting = {},
-): Desk {
+): UploadHarness {
   const files = new Files();
   const limits = { fileBytes: 2 ** 20, searchesDocuments: true };
   const account = { userId: "u", limits, ...(model ? { model } : {}) } as DeviceAccount;
@@ -212,12 +212,12 @@ export async function insertBrokenOff(...ids: string[]): Promise<void> {
 
 /** Start a server that responds only after `release` is called. */
 export async function slowModels() {
-  let asked = 0;
+  let requestCount = 0;
   let release = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
+  const released = new Promise<void>((resolve) => (release = resolve));
   const base = await answering((_, response) => {
-    asked++;
-    void held.then(() => response.end("{}"));
+    requestCount++;
+    void released.then(() => response.end("{}"));
   });
-  return { base, release, asked: () => asked };
+  return { base, release, asked: () => requestCount };
 }

@@ -12,7 +12,7 @@ test("an edit after a delete does not change the tombstone", async () => {
   const block = (await records.vectorEmbeddings.findOne("d.0").exec())!; // as the embedding task holds the row
   await deleteDocuments(contextOf(records), ["d"]);
   const before = await stored(records, "vectorEmbeddings", "d.0");
-  await editRow(block, (held) => ({ ...held, model: "m", dims: 1, embedding: "c2VjcmV0" }));
+  await editRow(block, (row) => ({ ...row, model: "m", dims: 1, embedding: "c2VjcmV0" }));
   expect(await stored(records, "vectorEmbeddings", "d.0")).toEqual(before);
   expect(before["_deleted"]).toBe(true);
 });

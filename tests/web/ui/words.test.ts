@@ -102,8 +102,8 @@ test("technical rejection messages get a plain introduction", () => {
   expect(rejectionMessage({ code: "DUPLICATE", message: "`externalId` is taken." })).not.toContain(
     "externalId",
   );
-  const meant = { code: "INVALID", message: storedSentences.refused };
-  expect(rejectionMessage(meant)).toBe(storedSentences.refused);
+  const rejection = { code: "INVALID", message: storedSentences.refused };
+  expect(rejectionMessage(rejection)).toBe(storedSentences.refused);
   expect(rejectionMessage({ code: "TIER", message: "For people." })).toBe("For people.");
 });
 

@@ -68,7 +68,7 @@ test("erasure is due after 200 deletes and edits", async () => {
   await insert(records, "memories", ...ids.map((id) => ({ id, text: `The rent is ${id}.` })));
   expect(row.leftover).toBeUndefined(); // new rows replace nothing
   const edit = async (id: string, text: string) =>
-    editRow<any>(await oneOf(records, "memories", id), (held) => ({ ...held, text }));
+    editRow<any>(await oneOf(records, "memories", id), (row) => ({ ...row, text }));
   for (const id of ids) await edit(id, "It went up.");
   for (const id of ids.slice(1)) await (await oneOf(records, "memories", id)).remove();
   await soon(() => expect(row.leftover?.deletes).toBe(199));
@@ -112,7 +112,7 @@ test("only edits that remove text count", async () => {
   await insert(records, "documents", { id: "d" });
   await insert(records, "vectorEmbeddings", { id: "d_0", documentId: "d", block: 0 });
   const edit = async (name: string, id: string, change: object) =>
-    editRow<any>(await oneOf(records, name, id), (held) => ({ ...held, ...change }));
+    editRow<any>(await oneOf(records, name, id), (row) => ({ ...row, ...change }));
   await edit("episodes", "e", { aiResponse: "The rent is due in May.", status: "stopped" });
   await edit("documents", "d", {
     activeSessions: ["s"],

@@ -6,7 +6,7 @@ import { watchStorageLoss, type StorageLoss } from "../../../../web/src/backend/
 /** The state of the storage at one check. */
 type State = {
   /** Whether the device database has the row of the account. */
-  knows: boolean;
+  isKnown: boolean;
   /** Whether the rows of the account can be read. */
   reads: boolean;
   /** False: the device database is closed from this check on, until the app opens it. */
@@ -37,7 +37,7 @@ async function runChecks(...states: State[]): Promise<void> {
         get: async () => {
           if (current.answers === false) return new Promise(() => {});
           if (isDeviceClosed) throw new Error("not open");
-          return current.knows ? {} : undefined;
+          return current.isKnown ? {} : undefined;
         },
       },
       open: async () => {
@@ -66,38 +66,38 @@ async function runChecks(...states: State[]): Promise<void> {
 }
 
 test("storage that reopens by itself is not reported", async () => {
-  await runChecks(...Array<State>(4).fill({ knows: true, reads: true }));
+  await runChecks(...Array<State>(4).fill({ isKnown: true, reads: true }));
   expect(losses).toEqual([]);
 });
 
 test("storage whose rows stay unreadable is reported as closed", async () => {
-  await runChecks({ knows: true, reads: true }, ...Array<State>(3).fill({ knows: true, reads: false }));
+  await runChecks({ isKnown: true, reads: true }, ...Array<State>(3).fill({ isKnown: true, reads: false }));
   expect([...new Set(losses)]).toEqual(["closed"]);
 });
 
 test("storage cleared after closing is reported as cleared", async () => {
-  await runChecks({ knows: true, reads: false }, { knows: false, reads: false });
+  await runChecks({ isKnown: true, reads: false }, { isKnown: false, reads: false });
   expect(losses).toEqual(["closed", "cleared"]);
 });
 
 test("the check reopens a closed device database", async () => {
-  await runChecks({ knows: false, reads: false, opens: false });
+  await runChecks({ isKnown: false, reads: false, opens: false });
   expect(losses).toEqual(["cleared"]);
 });
 
 test("a storage check that gets no response is repeated", async () => {
-  const silent = { knows: true, reads: false, answers: false };
-  await runChecks({ knows: true, reads: false }, silent, silent, { knows: false, reads: false });
+  const silent = { isKnown: true, reads: false, answers: false };
+  await runChecks({ isKnown: true, reads: false }, silent, silent, { isKnown: false, reads: false });
   expect(losses).toEqual(["closed", "cleared"]);
 });
 
 test("missing rows are reported as cleared although the account exists", async () => {
-  await runChecks({ knows: true, reads: false }, { knows: true, reads: false, there: false });
+  await runChecks({ isKnown: true, reads: false }, { isKnown: true, reads: false, there: false });
   expect(losses).toEqual(["closed", "cleared"]);
 });
 
 test("a device database that fails again after reopening is checked again", async () => {
-  const broken = { knows: true, reads: false, opens: false, breaks: true };
-  await runChecks(broken, broken, { knows: false, reads: false, opens: false });
+  const broken = { isKnown: true, reads: false, opens: false, breaks: true };
+  await runChecks(broken, broken, { isKnown: false, reads: false, opens: false });
   expect(losses).toEqual(["closed", "closed", "cleared"]);
 });

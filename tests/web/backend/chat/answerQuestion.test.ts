@@ -31,11 +31,11 @@ let rejection: () => number | undefined;
 let onQuestion: () => Promise<void>;
 /** Called when the app asks whether an assistant is available, before the response. */
 let onAvailabilityCheck: () => Promise<void>;
-let asked: number;
+let calls: number;
 let records: AccountDatabase;
 let deferredRows: Map<string, DeferredQuestion>;
 let summary$: BehaviorSubject<SyncSummary>;
-let asking: AnswerService;
+let answers: AnswerService;
 let reply: string;
 
 const refusal = (code: string) => JSON.stringify({ code, detail: "It does not answer." });
@@ -57,12 +57,12 @@ function locks() {
 }
 
 beforeEach(async () => {
-  [rejection, onQuestion, onAvailabilityCheck, asked] = [() => undefined, async () => {}, async () => {}, 0];
+  [rejection, onQuestion, onAvailabilityCheck, calls] = [() => undefined, async () => {}, async () => {}, 0];
   reply = YES;
   server = createServer(async ({ url }, response) => {
     if (url === "/v1/assistant") await onAvailabilityCheck();
     if (url === "/v1/assistant") return void response.end('{"available":true,"model":"scripted"}');
-    asked++;
+    calls++;
     await onQuestion();
     const status = rejection();
     response.writeHead(status ?? 200, {});
@@ -82,7 +82,7 @@ beforeEach(async () => {
   summary$ = new BehaviorSubject(summary("offline"));
   const sync = { summary$, waitUntilPushed: async () => true } as unknown as TabCoordinator;
   const searcher = new DocumentSearch(context, new EmbeddingModel(context));
-  asking = new AnswerService(context, sync, async () => searcher, NO_FILES);
+  answers = new AnswerService(context, sync, async () => searcher, NO_FILES);
 });
 
 afterEach(() => {
@@ -112,9 +112,9 @@ const deferredIds = () => [...deferredRows.keys()];
 
 /** Ask a question that is answered with quotations, and defer it until the assistant can answer. */
 async function askAndDefer(message: string): Promise<string> {
-  const id = await asking.ask("s", message);
+  const id = await answers.ask("s", message);
   await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
-  await asking.defer(id, true);
+  await answers.defer(id, true);
   return id;
 }
 
@@ -122,10 +122,10 @@ test("a deferred question is retried after each reconnection", async () => {
   const [first, second] = [await askAndDefer("When is the rent due?"), await askAndDefer("Which rent?")];
   rejection = () => 502;
   summary$.next(summary("live"));
-  await soon(() => expect(asked).toBeGreaterThan(0)); // one or two requests: deferring also starts an attempt
+  await soon(() => expect(calls).toBeGreaterThan(0)); // one or two requests: deferring also starts an attempt
   await soon(async () => expect(await turn(first)).toMatchObject({ status: "done", model: QUOTES }));
   expect(deferredIds()).toEqual([first, second]);
-  expect(asking.assistant$.value.deferred).toEqual([first, second]);
+  expect(answers.assistant$.value.deferred).toEqual([first, second]);
 
   summary$.next(summary("offline"));
   rejection = () => undefined;
@@ -139,7 +139,7 @@ test("a failed deferred question is retried while the device stays online", asyn
   const id = await askAndDefer("When is the rent due?");
   rejection = () => 502;
   summary$.next(summary("live"));
-  await soon(() => expect(asked).toBeGreaterThan(0));
+  await soon(() => expect(calls).toBeGreaterThan(0));
   await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
   expect(deferredIds()).toEqual([id]);
   rejection = () => undefined;
@@ -152,7 +152,7 @@ test("deleting a turn cancels its deferred question", async () => {
   await (await records.episodes.findOne(id).exec())!.remove();
   summary$.next(summary("live"));
   await soon(() => expect(deferredIds()).toEqual([]));
-  expect(asked).toBe(0);
+  expect(calls).toBe(0);
 });
 
 test("a deferred question keeps its quotation answer until it is answered", async () => {
@@ -172,45 +172,45 @@ test.each([
   ["the request is rejected", 403, "It does not answer."],
 ])("an assistant's answer survives a failed retry: %s", async (_, status, why) => {
   summary$.next(summary("live"));
-  const id = await asking.ask("s", "When is the rent due?");
+  const id = await answers.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
   const before = await turn(id);
   rejection = () => status;
   if (!status) summary$.next(summary("offline"));
-  await asking.regenerate(id);
-  await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({ [id]: why }));
+  await answers.regenerate(id);
+  await soon(() => expect(answers.assistant$.value.keptAnswers).toEqual({ [id]: why }));
   expect(await turn(id)).toEqual(before);
 
   rejection = () => undefined;
   summary$.next(summary("live"));
-  await asking.regenerate(id);
+  await answers.regenerate(id);
   await soon(async () => expect((await turn(id)).updatedAt).not.toBe(before.updatedAt));
-  await soon(() => expect(asking.assistant$.value.keptAnswers).toEqual({}));
+  await soon(() => expect(answers.assistant$.value.keptAnswers).toEqual({}));
 });
 
 test("pressing Stop ends an answer in every phase", async () => {
   summary$.next(summary("live"));
-  let goOn = () => {};
-  onAvailabilityCheck = onQuestion = () => new Promise((resolve) => (goOn = resolve));
-  const writes = () => Object.keys(asking.drafts$.value);
-  const id = await asking.ask("s", "When is the rent due?");
+  let resume = () => {};
+  onAvailabilityCheck = onQuestion = () => new Promise((resolve) => (resume = resolve));
+  const writes = () => Object.keys(answers.drafts$.value);
+  const id = await answers.ask("s", "When is the rent due?");
   expect(writes()).toEqual([id]);
-  asking.stop(id);
+  answers.stop(id);
   await soon(() => expect(writes()).toEqual([]));
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 
-  onAvailabilityCheck = async () => goOn();
-  await asking.regenerate(id, "Which rent?");
-  await soon(() => expect(asked).toBe(1));
+  onAvailabilityCheck = async () => resume();
+  await answers.regenerate(id, "Which rent?");
+  await soon(() => expect(calls).toBe(1));
   expect(await turn(id)).toMatchObject({ status: "queued", userMessage: "Which rent?" });
-  asking.stop(id);
+  answers.stop(id);
   await soon(() => expect(writes()).toEqual([]));
   expect((await turn(id)).status).toBe("stopped");
 
   onQuestion = async () => {};
   reply = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
-  const stopping = asking.drafts$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
-  await asking.regenerate(id);
+  const stopping = answers.drafts$.subscribe((all) => all[id]?.aiResponse && answers.stop(id));
+  await answers.regenerate(id);
   await soon(() => expect(writes()).toEqual([]));
   stopping.unsubscribe();
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
@@ -220,30 +220,30 @@ test("the wait for a busy assistant is shown and can be stopped", async () => {
   summary$.next(summary("live"));
   let times = 0;
   rejection = () => (times++, 429);
-  const id = await asking.ask("s", "When is the rent due?");
-  await soon(() => expect(asking.drafts$.value[id]?.retryInS).toBe(5));
+  const id = await answers.ask("s", "When is the rent due?");
+  await soon(() => expect(answers.drafts$.value[id]?.retryInS).toBe(5));
   await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
-  await soon(() => expect(asking.drafts$.value[id]?.retryInS).toBe(5));
+  await soon(() => expect(answers.drafts$.value[id]?.retryInS).toBe(5));
   expect((await turn(id)).status).toBe("queued"); // a restarted app asks the question again
-  asking.stop(id);
-  await soon(() => expect(asking.drafts$.value).toEqual({}));
+  answers.stop(id);
+  await soon(() => expect(answers.drafts$.value).toEqual({}));
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 });
 
 test("a stopped or interrupted retry keeps the earlier answer", async () => {
   summary$.next(summary("live"));
-  const id = await asking.ask("s", "When is the rent due?");
+  const id = await answers.ask("s", "When is the rent due?");
   await soon(async () => expect((await turn(id)).status).toBe("done"));
   const before = await turn(id);
-  onQuestion = async () => asking.stop(id);
-  await asking.regenerate(id);
-  await soon(() => expect(asking.drafts$.value).toEqual({}));
+  onQuestion = async () => answers.stop(id);
+  await answers.regenerate(id);
+  await soon(() => expect(answers.drafts$.value).toEqual({}));
   expect(await turn(id)).toEqual(before);
-  expect(asking.assistant$.value.keptAnswers).toEqual({}); // no notice, because the user stopped the retry
+  expect(answers.assistant$.value.keptAnswers).toEqual({}); // no notice, because the user stopped the retry
   reply = 'event: delta\ndata: {"text":"No, "}\n\n';
   onQuestion = async () => {};
-  await asking.regenerate(id);
-  await soon(() => expect(asking.assistant$.value.keptAnswers).toHaveProperty(id));
+  await answers.regenerate(id);
+  await soon(() => expect(answers.assistant$.value.keptAnswers).toHaveProperty(id));
   expect(await turn(id)).toEqual(before);
 });
 
@@ -268,9 +268,9 @@ test("a document counts as used by an answer of the assistant, but not by a 'not
     chunkIndex: 0,
     text: "The rent is due in May.",
   };
-  const told = JSON.stringify({ citations: [passage], model: "scripted" });
+  const context = JSON.stringify({ citations: [passage], model: "scripted" });
   const answering = (text: string) =>
-    `event: context\ndata: ${told}\n\nevent: delta\ndata: ${JSON.stringify({ text })}\n\nevent: done\ndata: {"finish":"stop"}\n\n`;
+    `event: context\ndata: ${context}\n\nevent: delta\ndata: ${JSON.stringify({ text })}\n\nevent: done\ndata: {"finish":"stop"}\n\n`;
   const uses = async () => (await records.documents.findOne("d").exec())!.accessCount;
   const done = async (id: string, text: string) =>
     soon(async () => {
@@ -279,14 +279,14 @@ test("a document counts as used by an answer of the assistant, but not by a 'not
         aiResponse: text,
         citations: [{ documentId: "d" }],
       });
-      expect(asking.drafts$.value).toEqual({});
+      expect(answers.drafts$.value).toEqual({});
     });
   reply = answering(NOT_FOUND);
-  const id = await asking.ask("s", "When is the pool open?");
+  const id = await answers.ask("s", "When is the pool open?");
   await done(id, NOT_FOUND);
   expect(await uses()).toBe(0);
   reply = answering("It is due in May.");
-  await asking.regenerate(id);
+  await answers.regenerate(id);
   await done(id, "It is due in May.");
   expect(await uses()).toBe(1);
 });
@@ -302,19 +302,19 @@ test("quoting a document counts one use per turn, borrowing it none", async () =
   const done = async (id: string) =>
     soon(async () => {
       const turn = (await records.episodes.findOne(id).exec())!;
-      expect([turn.status, asking.drafts$.value]).toEqual(["done", {}]);
+      expect([turn.status, answers.drafts$.value]).toEqual(["done", {}]);
       return turn;
     });
-  const first = await asking.ask("s", "When is the rent due?");
+  const first = await answers.ask("s", "When is the rent due?");
   expect((await done(first)).citations.map(({ documentId }) => documentId)).toEqual(["d"]);
   expect([await uses("d"), await uses("other")]).toEqual([
     [1, true],
     [0, false],
   ]);
-  await asking.regenerate(first);
+  await answers.regenerate(first);
   await done(first);
   expect(await uses("d")).toEqual([1, true]);
-  await done(await asking.ask("s", "And what of the rent in May?"));
+  await done(await answers.ask("s", "And what of the rent in May?"));
   expect(await uses("d")).toEqual([2, true]);
   await includeDocument(context, "other", "s");
   expect(await uses("other")).toEqual([0, true]);

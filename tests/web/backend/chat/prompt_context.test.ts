@@ -46,11 +46,11 @@ beforeEach(async () => {
 });
 
 function context(searchesDocuments: boolean) {
-  const made = contextOf(records);
+  const promptContext = contextOf(records);
   const limits = { searchesDocuments, authoritative: true };
   const tier = searchesDocuments ? "JIGGA" : "FREE";
-  made.account$.next({ ...made.account, tier, limits } as unknown as DeviceAccount);
-  return made;
+  promptContext.account$.next({ ...promptContext.account, tier, limits } as unknown as DeviceAccount);
+  return promptContext;
 }
 
 test("the prompt preview contains facts, turns, memories and passages", async () => {
@@ -66,16 +66,16 @@ test("the prompt preview contains facts, turns, memories and passages", async ()
 });
 
 test("quotation and not-found answers enter no prompt", async () => {
-  const untold = [
+  const excluded = [
     { model: "quotes", aiResponse: "> The canary sings in the quokka vault." },
     { model: "scripted", aiResponse: `${NOT_FOUND} Searched: quokka.pdf.` },
   ];
-  const asked = { status: "done", userMessage: "Does the canary sing?" };
+  const answered = { status: "done", userMessage: "Does the canary sing?" };
   await insert(
     records,
     "episodes",
-    ...untold.map((turn, n) => ({ ...asked, ...turn, id: `a${n}`, sessionId: "s" })),
-    ...untold.map((turn, n) => ({ ...asked, ...turn, id: `o${n}`, sessionId: "other" })),
+    ...excluded.map((turn, n) => ({ ...answered, ...turn, id: `a${n}`, sessionId: "s" })),
+    ...excluded.map((turn, n) => ({ ...answered, ...turn, id: `o${n}`, sessionId: "other" })),
   );
   const { prompt } = (await previewPrompt(context(true), embedding, searcher, "b"))!;
   expect(prompt).not.toContain("quokka");
@@ -84,23 +84,23 @@ test("quotation and not-found answers enter no prompt", async () => {
 });
 
 test("the FREE preview omits documents, and no model gives no preview", async () => {
-  const made = await previewPrompt(context(false), embedding, searcher, "b");
-  expect(made!.prompt).not.toContain("DOCUMENT CONTEXT");
+  const preview = await previewPrompt(context(false), embedding, searcher, "b");
+  expect(preview!.prompt).not.toContain("DOCUMENT CONTEXT");
   const none = { embedderIfDownloaded: async () => null } as unknown as EmbeddingModel;
   expect(await previewPrompt(context(true), none, searcher, "b")).toBeNull();
   expect(await previewPrompt(context(true), embedding, searcher, "gone")).toBeNull();
 });
 
 test("a model that crashes during a preview is discarded and restarted later", async () => {
-  const gone = new Error("The embedder failed: out of memory");
-  const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
+  const failure = new Error("The embedder failed: out of memory");
+  const dead = { countTokens: () => Promise.reject(failure) } as unknown as Embedder;
   let discarded: unknown[] = [];
   const losing = {
     embedderIfDownloaded: async () => (discarded.length ? { countTokens } : dead),
     discard: (...given: unknown[]) => ((discarded = given), null),
   } as unknown as EmbeddingModel;
   expect(await previewPrompt(context(true), losing, searcher, "b")).toBeNull();
-  expect(discarded).toEqual([dead, gone]);
+  expect(discarded).toEqual([dead, failure]);
   expect((await previewPrompt(context(true), losing, searcher, "b"))!.prompt).toContain(
     "Canaries sing at dawn.",
   );

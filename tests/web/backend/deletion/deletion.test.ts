@@ -68,10 +68,10 @@ test("deleting a document whose row is missing deletes its blocks", async () => 
 
 test("deleting a document removes its blocks before its row", async () => {
   const records = await world();
-  const gone: string[] = [];
+  const keys: string[] = [];
   for (const { name, $ } of [records.vectorEmbeddings, records.documents] as RxCollection[]) {
-    $.subscribe(({ operation, documentId }) => operation === "DELETE" && gone.push(`${name}/${documentId}`));
+    $.subscribe(({ operation, documentId }) => operation === "DELETE" && keys.push(`${name}/${documentId}`));
   }
   await deleteDocuments({ database: records } as AccountContext, ["d"]);
-  expect(gone).toEqual(["vectorEmbeddings/d.0", "vectorEmbeddings/d.1", "documents/d"]);
+  expect(keys).toEqual(["vectorEmbeddings/d.0", "vectorEmbeddings/d.1", "documents/d"]);
 });

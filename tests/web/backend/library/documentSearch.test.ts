@@ -65,8 +65,8 @@ test("documents beyond the cache limit are searched too", async () => {
 });
 
 test("concurrent searches give complete results", async () => {
-  const asked = ["only-a", "all", "only-b", "only-c", "all"].map((session) => ask(session));
-  const found = (await Promise.all(asked)).map((one) => one.in.join(""));
+  const pending = ["only-a", "all", "only-b", "only-c", "all"].map((session) => ask(session));
+  const found = (await Promise.all(pending)).map((one) => one.in.join(""));
   expect(found).toEqual(["a", "abc", "b", "c", "abc"]);
   expect(searcher.chunks).toBeLessThanOrEqual(CHUNKS_MAX);
 });
@@ -109,7 +109,7 @@ function delayNextRead(): () => void {
 
 test("a search waiting for a read is served by the read that restarts it", async () => {
   const endFirst = delayNextRead();
-  const asked = ask("only-a");
+  const pending = ask("only-a");
   await settle();
   const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
   await editRow(block, (row) => ({ ...row, chunks: [{ index: 0, start: 0, text: "a fox", tokens: 1 }] }));
@@ -119,19 +119,19 @@ test("a search waiting for a read is served by the read that restarts it", async
   endFirst();
   await settle();
   endSecond();
-  expect((await asked).in).toEqual(["a"]);
+  expect((await pending).in).toEqual(["a"]);
   await prepared;
 });
 
 test("a model change during a search loses no result", async () => {
   model = { hash: "one", dims: 2 };
   const end = delayNextRead();
-  const asked = ask("only-a");
+  const pending = ask("only-a");
   await settle();
   model = { hash: "other", dims: 3 };
   await searcher.prepare("only-b");
   end();
-  expect((await asked).in).toEqual(["a"]);
+  expect((await pending).in).toEqual(["a"]);
 });
 
 test("the next search repeats a failed read of blocks", async () => {

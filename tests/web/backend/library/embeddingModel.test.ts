@@ -126,9 +126,9 @@ test("a temporary storage error leaves the model usable", async () => {
 });
 
 /** Stub the browser's cache so that it contains all files of the model. */
-function stubCache(kept: ModelInfo, base: string): void {
+function stubCache(cached: ModelInfo, base: string): void {
   vi.stubGlobal("location", { origin: base });
-  const urls = filesOf(kept).flatMap((file) => keysOf(folderOf(kept, base) + file.path, file));
+  const urls = filesOf(cached).flatMap((file) => keysOf(folderOf(cached, base) + file.path, file));
   vi.stubGlobal("caches", { open: async () => ({ keys: async () => urls.map((url) => ({ url })) }) });
 }
 
@@ -138,14 +138,14 @@ test("a discarded model restarts on the next request", async () => {
   server.close(); // offline
   const first = embedding.embedderIfDownloaded();
   (await worker(1)).answer({ kind: "output" });
-  const lost = (await first)!;
-  embedding.discard(lost, new Error("Out of memory."));
+  const firstModel = (await first)!;
+  embedding.discard(firstModel, new Error("Out of memory."));
   expect(FakeWorker.all[0]!.terminated).toBe(true);
   expect(embedding.state$.value).toEqual({ kind: "failed", message: "Out of memory." });
   const second = embedding.embedderIfDownloaded();
   (await worker(2)).answer({ kind: "output" });
   const next = await second;
-  embedding.discard(lost, new Error("The embedder is closed.")); // a second caller reports the same crash
+  embedding.discard(firstModel, new Error("The embedder is closed.")); // a second caller reports the same crash
   expect(embedding.state$.value).toEqual({ kind: "ready", id: "one" });
   expect(await embedding.embedder()).toBe(next);
   expect(FakeWorker.all[1]!.terminated).toBe(false);

@@ -12,11 +12,11 @@ import { soon } from "../../../soon.ts";
 /** Start a server without rows that answers pushes only after `release` is called. */
 async function startServer() {
   let release = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
+  const released = new Promise<void>((resolve) => (release = resolve));
   const base = await answering((request, response) => {
     if (request.url!.includes("/pull")) {
       response.end(JSON.stringify({ documents: [], checkpoint: { lwt: 0, id: "epoch" } }));
-    } else if (request.url!.includes("/push")) void held.then(() => response.end("[]"));
+    } else if (request.url!.includes("/push")) void released.then(() => response.end("[]"));
   });
   return { base, release };
 }

@@ -18,29 +18,29 @@ import {
 withUploads();
 
 test("a model crash while counting tokens loses no file", async () => {
-  const gone = new Error("The embedder failed: out of memory");
-  const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
+  const failure = new Error("The embedder failed: out of memory");
+  const dead = { countTokens: () => Promise.reject(failure) } as unknown as Embedder;
   const ifHere = vi.spyOn(EmbeddingModel.prototype, "embedderIfDownloaded").mockResolvedValue(dead);
-  const lost = vi.spyOn(EmbeddingModel.prototype, "discard");
-  onTestFinished(() => [ifHere, lost].forEach((spy) => spy.mockRestore()));
-  const desk = openUploads(records);
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "done");
+  const discard = vi.spyOn(EmbeddingModel.prototype, "discard");
+  onTestFinished(() => [ifHere, discard].forEach((spy) => spy.mockRestore()));
+  const harness = openUploads(records);
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = harness.uploads.tasks$.value[0]!;
+  await until(harness, id, "done");
   expect(await texts(id)).toBe(TEXT);
-  expect(lost.mock.calls).toEqual([[dead, gone]]);
+  expect(discard.mock.calls).toEqual([[dead, failure]]);
 });
 
 test("resumed embedding does not delay new files", async () => {
   await insertBrokenOff("a");
   const { base, release } = await slowModels();
-  const desk = openUploads(records, { base, model: MODEL });
-  void desk.uploads.resume();
-  desk.hear("offline");
-  await until(desk, "a", "embedding");
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  await until(desk, desk.uploads.tasks$.value[1]!.id, "embedding");
-  expect(desk.files.rows.size).toBe(0); // the text is stored, so the file is no longer needed
+  const harness = openUploads(records, { base, model: MODEL });
+  void harness.uploads.resume();
+  harness.hear("offline");
+  await until(harness, "a", "embedding");
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  await until(harness, harness.uploads.tasks$.value[1]!.id, "embedding");
+  expect(harness.files.rows.size).toBe(0); // the text is stored, so the file is no longer needed
   release();
 });
 
@@ -49,22 +49,22 @@ test("many rejected documents request the model only a few times", async () => {
   release();
   const ids = Array.from({ length: 20 }, (_, n) => `d${n}`);
   await insertBrokenOff(...ids);
-  const desk = openUploads(records, { base, model: MODEL });
-  void desk.uploads.resume();
-  desk.hear("live");
+  const harness = openUploads(records, { base, model: MODEL });
+  void harness.uploads.resume();
+  harness.hear("live");
   const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: T };
   for (const row of await records.documents.find().exec()) await row.incrementalPatch({ syncError });
-  desk.uploads.retryEmbedding("d0"); // runs after all tasks that were started before
-  await until(desk, "d0", "done");
+  harness.uploads.retryEmbedding("d0"); // runs after all tasks that were started before
+  await until(harness, "d0", "done");
   expect(asked()).toBeLessThanOrEqual(3);
 });
 
 test("the device leaves pending documents for a busy server to embed", async () => {
   await insertBrokenOff("refused", "pending");
-  const desk = openUploads(records);
-  void desk.uploads.resume();
-  desk.hear("busy");
-  desk.uploads.retryEmbedding("refused"); // runs after all tasks that were started before
-  await until(desk, "refused", "done");
-  expect(desk.task("pending")).toBeUndefined();
+  const harness = openUploads(records);
+  void harness.uploads.resume();
+  harness.hear("busy");
+  harness.uploads.retryEmbedding("refused"); // runs after all tasks that were started before
+  await until(harness, "refused", "done");
+  expect(harness.task("pending")).toBeUndefined();
 });

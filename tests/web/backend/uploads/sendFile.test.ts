@@ -30,21 +30,21 @@ test.each([
   const base = await answering((_, response) =>
     response.writeHead(status, { "content-type": type }).end(body),
   );
-  const desk = openUploads(records, { base });
-  desk.hear("live");
-  desk.files.rows.set("text", waiting("text", TEXT));
-  desk.files.rows.set("utf32", waiting("utf32", UTF32));
-  void desk.uploads.resume();
-  await until(desk, "text", "done");
-  await until(desk, "utf32", "needs-server");
+  const harness = openUploads(records, { base });
+  harness.hear("live");
+  harness.files.rows.set("text", waiting("text", TEXT));
+  harness.files.rows.set("utf32", waiting("utf32", UTF32));
+  void harness.uploads.resume();
+  await until(harness, "text", "done");
+  await until(harness, "utf32", "needs-server");
   expect(await texts("text")).toBe(TEXT);
-  expect([...desk.files.rows.keys()]).toEqual(["utf32"]);
+  expect([...harness.files.rows.keys()]).toEqual(["utf32"]);
 });
 
 test("a file whose parser cannot be loaded waits for reconnection", async () => {
   const document = { id: "f", status: "ready" };
   const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
-  const desk = openUploads(records, { base });
+  const harness = openUploads(records, { base });
   const { Worker } = globalThis;
   class Unloaded extends EventTarget {
     postMessage = () => queueMicrotask(() => this.dispatchEvent(new Event("error")));
@@ -52,38 +52,38 @@ test("a file whose parser cannot be loaded waits for reconnection", async () => 
   }
   vi.stubGlobal("Worker", Unloaded);
   onTestFinished(() => void vi.stubGlobal("Worker", Worker));
-  desk.files.rows.set("f", waiting("f", TEXT));
-  void desk.uploads.resume();
-  desk.hear("offline");
-  await until(desk, "f", "needs-server");
-  expect([...desk.files.rows.keys()]).toEqual(["f"]);
-  desk.hear("live");
-  await until(desk, "f", "done");
-  expect(desk.files.rows.size).toBe(0);
+  harness.files.rows.set("f", waiting("f", TEXT));
+  void harness.uploads.resume();
+  harness.hear("offline");
+  await until(harness, "f", "needs-server");
+  expect([...harness.files.rows.keys()]).toEqual(["f"]);
+  harness.hear("live");
+  await until(harness, "f", "done");
+  expect(harness.files.rows.size).toBe(0);
 });
 
 test("a server rejection ends the upload", async () => {
   const body = JSON.stringify({ code: "TOO_LARGE", detail: "It is too large." });
   const base = await answering((_, response) => response.writeHead(413).end(body));
-  const desk = openUploads(records, { base });
-  desk.hear("live");
-  desk.files.rows.set("f", waiting("f", TEXT));
-  void desk.uploads.resume();
-  await until(desk, "f", "failed");
-  expect(desk.task("f")).toMatchObject({ code: "TOO_LARGE", message: "It is too large." });
-  expect(desk.files.rows.size).toBe(0);
+  const harness = openUploads(records, { base });
+  harness.hear("live");
+  harness.files.rows.set("f", waiting("f", TEXT));
+  void harness.uploads.resume();
+  await until(harness, "f", "failed");
+  expect(harness.task("f")).toMatchObject({ code: "TOO_LARGE", message: "It is too large." });
+  expect(harness.files.rows.size).toBe(0);
   expect(await documents()).toEqual([]);
 });
 
 /** Record timers with the durations of retry delays instead of starting them. The test runs them. */
 function recordTimers() {
-  const held: { ms: number; run: () => void }[] = [];
+  const timers: { ms: number; run: () => void }[] = [];
   const { setTimeout: real } = globalThis;
   const hold = (run: () => void, ms = 0) =>
-    [5_000, 10_000, 40_000].includes(ms) ? void held.push({ ms, run }) : real(run, ms);
+    [5_000, 10_000, 40_000].includes(ms) ? void timers.push({ ms, run }) : real(run, ms);
   const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(hold as typeof setTimeout);
   onTestFinished(() => spy.mockRestore());
-  return held;
+  return timers;
 }
 
 test("a file that only the server can read is sent again after a delay", async () => {
@@ -94,52 +94,52 @@ test("a file that only the server can read is sent again after a delay", async (
     response.writeHead(503, sent === 1 ? { "retry-after": "40" } : {});
     response.end('{"code":"BUSY","detail":"Later."}');
   });
-  const desk = openUploads(records, { base });
-  desk.files.rows.set("f", waiting("f", UTF32));
+  const harness = openUploads(records, { base });
+  harness.files.rows.set("f", waiting("f", UTF32));
   const timers = recordTimers();
-  desk.hear("live");
-  void desk.uploads.resume();
-  await until(desk, "f", "needs-server");
-  await desk.uploads.add([new File([TEXT], "a.txt")], null); // runs after all tasks that were started before
-  for (let n = 0; n < 10; n++) desk.hear(n === 5 ? "offline" : "live");
-  await until(desk, desk.uploads.tasks$.value.at(-1)!.id, "done");
+  harness.hear("live");
+  void harness.uploads.resume();
+  await until(harness, "f", "needs-server");
+  await harness.uploads.add([new File([TEXT], "a.txt")], null); // runs after all tasks that were started before
+  for (let n = 0; n < 10; n++) harness.hear(n === 5 ? "offline" : "live");
+  await until(harness, harness.uploads.tasks$.value.at(-1)!.id, "done");
   const ofFile = () => timers.map(({ ms }) => ms);
   expect([sent, ofFile()]).toEqual([2, [40_000, 5_000]]); // two requests for the file, each followed by one timer
   timers[0]!.run();
   await soon(() => expect(timers).toHaveLength(3));
   expect([sent, ofFile().at(-1)]).toEqual([3, 10_000]);
-  await until(desk, "f", "needs-server");
+  await until(harness, "f", "needs-server");
 });
 
 /** Send a file that the server embeds, and wait until its task has the stage. */
 async function sendAndFollow(stage = "embedding") {
   const document = { id: "f", chunkCount: 3, status: "pending", createdAt: T };
   const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
-  const desk = openUploads(records, { base });
-  desk.hear("live");
-  desk.files.rows.set("f", waiting("f", TEXT));
-  void desk.uploads.resume();
-  await until(desk, "f", stage);
-  return desk;
+  const harness = openUploads(records, { base });
+  harness.hear("live");
+  harness.files.rows.set("f", waiting("f", TEXT));
+  void harness.uploads.resume();
+  await until(harness, "f", stage);
+  return harness;
 }
 
 test("an upload ends as canceled if its document was deleted here", async () => {
   await insert(records, "documents", { id: "f" });
   await (await records.documents.findOne("f").exec())!.remove();
-  const desk = await sendAndFollow("cancelled");
-  expect(desk.task("f")!.documentId).toBeNull();
+  const harness = await sendAndFollow("cancelled");
+  expect(harness.task("f")!.documentId).toBeNull();
 });
 
 test("forget everything cancels an upload that the server is embedding", async () => {
-  const desk = await sendAndFollow();
-  desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
-  await until(desk, "f", "cancelled");
+  const harness = await sendAndFollow();
+  harness.context.account$.next({ ...harness.context.account, forgottenAt: LATER });
+  await until(harness, "f", "cancelled");
 });
 
 test("an upload that the server is embedding ends when its row is ready", async () => {
-  const desk = await sendAndFollow();
-  desk.sync.serverEmbedding$.next({ f: { done: 2, of: 3 } });
-  expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });
+  const harness = await sendAndFollow();
+  harness.sync.serverEmbedding$.next({ f: { done: 2, of: 3 } });
+  expect(harness.task("f")).toMatchObject({ done: 2, of: 3 });
   await insert(records, "documents", { id: "f", status: "ready" });
-  await until(desk, "f", "done");
+  await until(harness, "f", "done");
 });

@@ -53,18 +53,18 @@ test("closing the page before a file's text is stored loses no file", async () =
 
 test("an upload that fails on a full disk keeps its file for retry", async () => {
   await insert(records, "documents", { id: "f", status: "pending" });
-  const desk = openUploads(records);
-  desk.files.rows.set("f", waiting("f", TEXT));
+  const harness = openUploads(records);
+  harness.files.rows.set("f", waiting("f", TEXT));
   const full = vi.spyOn(records.vectorEmbeddings, "bulkInsert");
   full.mockRejectedValueOnce(new DOMException("No room.", "QuotaExceededError"));
-  void desk.uploads.resume();
-  await until(desk, "f", "failed");
-  expect(desk.task("f")).toMatchObject({ code: "QUOTA_KEPT", documentId: null });
-  expect(mayRetry(desk.task("f")!)).toBe(true);
-  expect(stageLabel(desk.task("f")!)).toContain("is kept on this device");
-  expect([...desk.files.rows.keys()]).toEqual(["f"]);
-  await desk.uploads.retry("f");
-  await until(desk, "f", "done");
+  void harness.uploads.resume();
+  await until(harness, "f", "failed");
+  expect(harness.task("f")).toMatchObject({ code: "QUOTA_KEPT", documentId: null });
+  expect(mayRetry(harness.task("f")!)).toBe(true);
+  expect(stageLabel(harness.task("f")!)).toContain("is kept on this device");
+  expect([...harness.files.rows.keys()]).toEqual(["f"]);
+  await harness.uploads.retry("f");
+  await until(harness, "f", "done");
   expect(await texts("f")).toBe(TEXT);
 });
 
@@ -78,10 +78,10 @@ test("a concurrently synced document is not overwritten", async () => {
     await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0 });
     return write(rows, context);
   });
-  const desk = openUploads(records);
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "done");
+  const harness = openUploads(records);
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = harness.uploads.tasks$.value[0]!;
+  await until(harness, id, "done");
   expect(await stored(records, "documents", id)).toMatchObject({
     status: "ready",
     filename: "by the server",
@@ -90,15 +90,15 @@ test("a concurrently synced document is not overwritten", async () => {
 });
 
 test("re-adding a file restores its document's missing text", async () => {
-  const desk = openUploads(records);
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "done");
+  const harness = openUploads(records);
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = harness.uploads.tasks$.value[0]!;
+  await until(harness, id, "done");
   for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
   const row = (await records.documents.findOne(id).exec())!;
   await row.incrementalPatch({ status: "pending", filename: "renamed.txt", activeSessions: ["s1"] });
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s2");
-  await until(desk, desk.uploads.tasks$.value[1]!.id, "done");
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], "s2");
+  await until(harness, harness.uploads.tasks$.value[1]!.id, "done");
   expect(await texts(id)).toBe(TEXT);
   expect(await stored(records, "documents", id)).toMatchObject({
     filename: "renamed.txt",
@@ -110,101 +110,101 @@ test("re-adding a file restores its document's missing text", async () => {
 test("a document embedded in another tab does not block later documents", async () => {
   await insertBrokenOff("a", "b");
   void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
-  const desk = openUploads(records);
-  desk.uploads.retryEmbedding("a");
-  desk.uploads.retryEmbedding("b");
-  await until(desk, "b", "done");
-  expect(desk.task("a")).toBeUndefined();
+  const harness = openUploads(records);
+  harness.uploads.retryEmbedding("a");
+  harness.uploads.retryEmbedding("b");
+  await until(harness, "b", "done");
+  expect(harness.task("a")).toBeUndefined();
 });
 
 test("a failed upload is not retried after forget everything", async () => {
-  const desk = openUploads(records);
-  desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const { id } = desk.uploads.tasks$.value[0]!;
-  expect(desk.task(id)).toMatchObject({ stage: "failed", code: "QUOTA" });
-  desk.context.account$.next({ ...desk.context.account, forgottenAt: FAR });
-  await until(desk, id, "cancelled");
-  desk.files.put = async (file) => void desk.files.rows.set(file.id, file);
-  await desk.uploads.retry(id);
-  expect(desk.files.rows.size).toBe(0);
+  const harness = openUploads(records);
+  harness.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = harness.uploads.tasks$.value[0]!;
+  expect(harness.task(id)).toMatchObject({ stage: "failed", code: "QUOTA" });
+  harness.context.account$.next({ ...harness.context.account, forgottenAt: FAR });
+  await until(harness, id, "cancelled");
+  harness.files.put = async (file) => void harness.files.rows.set(file.id, file);
+  await harness.uploads.retry(id);
+  expect(harness.files.rows.size).toBe(0);
 });
 
 test("canceling resumed embedding keeps the document", async () => {
   await insertBrokenOff("a");
   const { base, release } = await slowModels();
-  const desk = openUploads(records, { base, model: MODEL });
-  void desk.uploads.resume();
-  desk.hear("offline");
-  await until(desk, "a", "embedding");
-  await desk.uploads.cancel("a");
-  expect(desk.task("a")).toMatchObject({ stage: "cancelled", documentId: "a" });
-  desk.uploads.retryEmbedding("a");
+  const harness = openUploads(records, { base, model: MODEL });
+  void harness.uploads.resume();
+  harness.hear("offline");
+  await until(harness, "a", "embedding");
+  await harness.uploads.cancel("a");
+  expect(harness.task("a")).toMatchObject({ stage: "cancelled", documentId: "a" });
+  harness.uploads.retryEmbedding("a");
   release();
-  await until(desk, "a", "done"); // runs after all work that canceling started
+  await until(harness, "a", "done"); // runs after all work that canceling started
   expect(await documents()).toEqual(["a"]);
   expect(await texts("a")).toBe("a secret");
 });
 
 test("canceling a new upload deletes its document", async () => {
   const { base, release } = await slowModels();
-  const desk = openUploads(records, { base, model: MODEL });
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "embedding");
-  await desk.uploads.cancel(id);
+  const harness = openUploads(records, { base, model: MODEL });
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = harness.uploads.tasks$.value[0]!;
+  await until(harness, id, "embedding");
+  await harness.uploads.cancel(id);
   release();
   await soon(async () => expect(await documents()).toEqual([]));
-  expect(desk.task(id)).toMatchObject({ stage: "cancelled", documentId: null });
+  expect(harness.task(id)).toMatchObject({ stage: "cancelled", documentId: null });
   expect(await texts(id)).toBe("");
 });
 
 test("cancelWaiting cancels waiting files, not the active one", async () => {
   const { base, release } = await slowModels();
-  const desk = openUploads(records, { base, model: MODEL });
-  const put = desk.files.put;
+  const harness = openUploads(records, { base, model: MODEL });
+  const put = harness.files.put;
   let slow = (_: unknown) => {};
-  desk.files.put = async (file) => {
+  harness.files.put = async (file) => {
     if (file.name === "4.txt") await new Promise((resolve) => (slow = resolve));
     await put(file);
   };
   const names = ["0", "1", "2", "3", "4", "5", "6"];
-  const adding = desk.uploads.add(
+  const adding = harness.uploads.add(
     names.map((name) => new File([TEXT + name], `${name}.txt`)),
     null,
   );
-  await soon(() => expect(desk.uploads.tasks$.value.map(({ stage }) => stage)[0]).toBe("embedding"));
-  await soon(() => expect(desk.uploads.tasks$.value.length).toBe(4));
-  const cancelled = desk.uploads.cancelWaiting();
-  const late = desk.uploads.add([new File([`${TEXT} late`], "late.txt")], null);
+  await soon(() => expect(harness.uploads.tasks$.value.map(({ stage }) => stage)[0]).toBe("embedding"));
+  await soon(() => expect(harness.uploads.tasks$.value.length).toBe(4));
+  const cancelled = harness.uploads.cancelWaiting();
+  const late = harness.uploads.add([new File([`${TEXT} late`], "late.txt")], null);
   await settle();
   slow(0);
   await Promise.all([cancelled, adding, late]);
   release();
-  const [chosenLate] = desk.uploads.tasks$.value.filter(({ name }) => name === "late.txt");
-  const tasks = desk.uploads.tasks$.value.filter((task) => task !== chosenLate);
+  const [chosenLate] = harness.uploads.tasks$.value.filter(({ name }) => name === "late.txt");
+  const tasks = harness.uploads.tasks$.value.filter((task) => task !== chosenLate);
   // A file that was not a task yet when it was canceled never becomes one.
   expect(tasks.map(({ name }) => name)).not.toContain("5.txt");
-  await until(desk, tasks[0]!.id, "done");
-  const others = tasks.slice(1).map(({ id }) => desk.task(id)?.stage);
+  await until(harness, tasks[0]!.id, "done");
+  const others = tasks.slice(1).map(({ id }) => harness.task(id)?.stage);
   expect(others).toEqual(Array(4).fill("cancelled"));
-  await until(desk, chosenLate!.id, "done"); // cancelWaiting does not cancel files that are chosen later
+  await until(harness, chosenLate!.id, "done"); // cancelWaiting does not cancel files that are chosen later
   await soon(async () => expect(await documents()).toEqual([tasks[0]!.id, chosenLate!.id].sort()));
-  expect(desk.files.rows.size).toBe(0);
+  expect(harness.files.rows.size).toBe(0);
 });
 
 test("retryAll retries only retryable failures", async () => {
-  const desk = openUploads(records);
-  const put = desk.files.put;
-  desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
-  await desk.uploads.add([new File([TEXT], "a.txt"), new File([`${TEXT} Twice.`], "b.txt")], null);
-  desk.files.put = put;
-  await desk.uploads.add([new File([""], "empty.txt")], null);
-  const [a, b, empty] = desk.uploads.tasks$.value.map(({ id }) => id) as [string, string, string];
-  await until(desk, empty, "failed");
-  await desk.uploads.retryAll();
+  const harness = openUploads(records);
+  const put = harness.files.put;
+  harness.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
+  await harness.uploads.add([new File([TEXT], "a.txt"), new File([`${TEXT} Twice.`], "b.txt")], null);
+  harness.files.put = put;
+  await harness.uploads.add([new File([""], "empty.txt")], null);
+  const [a, b, empty] = harness.uploads.tasks$.value.map(({ id }) => id) as [string, string, string];
+  await until(harness, empty, "failed");
+  await harness.uploads.retryAll();
   await soon(async () => expect(await documents()).toEqual([a, b].sort()));
-  expect(desk.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
+  expect(harness.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
 });
 
 test("canceling an upload while counting tokens or writing leaves no text", async () => {
@@ -214,14 +214,14 @@ test("canceling an upload while counting tokens or writing leaves no text", asyn
     .spyOn(EmbeddingModel.prototype, "embedderIfDownloaded")
     .mockResolvedValue({ countTokens } as any);
   onTestFinished(() => ifHere.mockRestore());
-  const desk = openUploads(records);
+  const harness = openUploads(records);
   const [counted, written] = ["counted", "written"] as const;
   await insert(records, "documents", { id: written, status: "pending" }); // as an earlier page left the document
-  for (const id of [counted, written]) desk.files.rows.set(id, waiting(id, `${TEXT} ${id}`));
-  void desk.uploads.resume();
+  for (const id of [counted, written]) harness.files.rows.set(id, waiting(id, `${TEXT} ${id}`));
+  void harness.uploads.resume();
   await soon(() => expect(ifHere).toHaveBeenCalledTimes(1));
   await settle();
-  await desk.uploads.cancel(counted);
+  await harness.uploads.cancel(counted);
   count([1]);
   await soon(() => expect(ifHere).toHaveBeenCalledTimes(2));
   await settle();
@@ -229,7 +229,7 @@ test("canceling an upload while counting tokens or writing leaves no text", asyn
   const write = records.vectorEmbeddings.bulkInsert.bind(records.vectorEmbeddings);
   let isWritten = false;
   vi.spyOn(records.vectorEmbeddings, "bulkInsert").mockImplementation(async (rows) => {
-    await desk.uploads.cancel(written);
+    await harness.uploads.cancel(written);
     await soon(async () => expect(await documents()).toEqual([]));
     return write(rows).finally(() => (isWritten = true));
   });
@@ -238,22 +238,22 @@ test("canceling an upload while counting tokens or writing leaves no text", asyn
   await soon(async () => expect(await texts(written)).toBe(""));
   expect(await texts(counted)).toBe("");
   expect(await documents()).toEqual([]);
-  for (const id of [counted, written]) expect(desk.task(id)!.stage).toBe("cancelled");
+  for (const id of [counted, written]) expect(harness.task(id)!.stage).toBe("cancelled");
 });
 
 test("re-adding a file offline retries its failed document", async () => {
-  const desk = openUploads(records);
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "done");
+  const harness = openUploads(records);
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = harness.uploads.tasks$.value[0]!;
+  await until(harness, id, "done");
   for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
   const row = (await records.documents.findOne(id).exec())!;
   await row.incrementalPatch({ status: "failed", statusDetail: "A part of it could not be embedded." });
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const again = desk.uploads.tasks$.value[1]!.id;
-  await until(desk, again, "done");
-  expect(desk.task(again)!.documentId).toBe(id);
-  expect(desk.task(again)).not.toMatchObject({ existing: true });
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const again = harness.uploads.tasks$.value[1]!.id;
+  await until(harness, again, "done");
+  expect(harness.task(again)!.documentId).toBe(id);
+  expect(harness.task(again)).not.toMatchObject({ existing: true });
   expect(await texts(id)).toBe(TEXT);
   const document = await stored(records, "documents", id);
   expect(document["status"]).toBe("ready");
@@ -263,33 +263,33 @@ test("re-adding a file offline retries its failed document", async () => {
 test("an upload whose document is deleted while embedding ends as canceled", async () => {
   await insertBrokenOff("a");
   const { base, release } = await slowModels();
-  const desk = openUploads(records, { base, model: MODEL });
-  void desk.uploads.resume();
-  desk.hear("offline");
-  await until(desk, "a", "embedding");
-  await deleteDocuments(desk.context, ["a"]);
+  const harness = openUploads(records, { base, model: MODEL });
+  void harness.uploads.resume();
+  harness.hear("offline");
+  await until(harness, "a", "embedding");
+  await deleteDocuments(harness.context, ["a"]);
   release();
-  await until(desk, "a", "cancelled");
-  expect(desk.task("a")!.documentId).toBeNull();
+  await until(harness, "a", "cancelled");
+  expect(harness.task("a")!.documentId).toBeNull();
 });
 
 test("retrying embedding after the database closed logs no error", async () => {
   await insert(records, "documents", { id: "d", status: "pending" });
-  const desk = openUploads(records);
+  const harness = openUploads(records);
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
   onTestFinished(() => complaints.mockRestore());
   await records.close();
-  desk.uploads.retryEmbedding("d");
+  harness.uploads.retryEmbedding("d");
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(complaints).not.toHaveBeenCalled();
 });
 
 test("a file added before forget everything keeps its creation time", async () => {
-  const desk = openUploads(records);
-  desk.files.rows.set("f", waiting("f", TEXT));
-  desk.context.account$.next({ ...desk.context.account, forgottenAt: LATER });
-  void desk.uploads.resume();
-  await until(desk, "f", "done");
+  const harness = openUploads(records);
+  harness.files.rows.set("f", waiting("f", TEXT));
+  harness.context.account$.next({ ...harness.context.account, forgottenAt: LATER });
+  void harness.uploads.resume();
+  await until(harness, "f", "done");
   for (const [name, id] of [
     ["documents", "f"],
     ["vectorEmbeddings", "f.0"],
@@ -299,15 +299,15 @@ test("a file added before forget everything keeps its creation time", async () =
 });
 
 test("failing to remove one file does not stop the next upload", async () => {
-  const desk = openUploads(records);
-  const remove = desk.files.delete;
-  desk.files.delete = (id) => (id === "bad" ? Promise.reject(new Error("The disk is gone.")) : remove(id));
+  const harness = openUploads(records);
+  const remove = harness.files.delete;
+  harness.files.delete = (id) => (id === "bad" ? Promise.reject(new Error("The disk is gone.")) : remove(id));
   const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
-  desk.files.rows.set("bad", waiting("bad", "")); // an upload without text fails, so its file is removed
-  desk.files.rows.set("good", waiting("good", TEXT));
-  void desk.uploads.resume();
-  await until(desk, "good", "done");
-  expect(desk.task("bad")).toMatchObject({ stage: "failed", code: "EMPTY" });
+  harness.files.rows.set("bad", waiting("bad", "")); // an upload without text fails, so its file is removed
+  harness.files.rows.set("good", waiting("good", TEXT));
+  void harness.uploads.resume();
+  await until(harness, "good", "done");
+  expect(harness.task("bad")).toMatchObject({ stage: "failed", code: "EMPTY" });
   expect(complaints).toHaveBeenCalledOnce();
   complaints.mockRestore();
 });
@@ -322,22 +322,22 @@ async function serverWithoutChat(first: () => Promise<void>): Promise<string> {
 }
 
 test("an upload to a deleted chat becomes a document that no chat borrows", async () => {
-  const base = await serverWithoutChat(async () => deleteSession(desk.context, "s1"));
-  const desk = openUploads(records, { base });
-  desk.hear("live");
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "done");
+  const base = await serverWithoutChat(async () => deleteSession(harness.context, "s1"));
+  const harness = openUploads(records, { base });
+  harness.hear("live");
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = harness.uploads.tasks$.value[0]!;
+  await until(harness, id, "done");
   expect(await stored(records, "documents", id)).toMatchObject({ originSessionId: "", activeSessions: [] });
   expect(await texts(id)).toBe(TEXT);
   expect(await stored(records, "sessions", "s1")).toMatchObject({ _deleted: true }); // the chat is not created again
 });
 
 test("an uploaded document stays borrowed by a chat the server lacks", async () => {
-  const desk = openUploads(records, { base: await serverWithoutChat(async () => {}) });
-  desk.hear("live");
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "done");
+  const harness = openUploads(records, { base: await serverWithoutChat(async () => {}) });
+  harness.hear("live");
+  await harness.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = harness.uploads.tasks$.value[0]!;
+  await until(harness, id, "done");
   expect(await stored(records, "documents", id)).toMatchObject({ activeSessions: ["s1"] });
 });

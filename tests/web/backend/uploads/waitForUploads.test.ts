@@ -7,7 +7,7 @@ import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.t
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
 import { DocumentSearch } from "../../../../web/src/backend/library/documentSearch.ts";
 import { insert, openRows, row } from "../../device.ts";
-import { answering, openUploads, withBrowserParts, type Desk } from "../../uploads.ts";
+import { answering, openUploads, withBrowserParts, type UploadHarness } from "../../uploads.ts";
 import { soon } from "../../../soon.ts";
 
 const LEASE = new File(["The rent of the flat is 940 euros."], "lease.txt");
@@ -18,16 +18,16 @@ let records: AccountDatabase;
 beforeAll(withBrowserParts);
 beforeEach(async () => void (records = await openRows()));
 
-interface Conversation extends Desk {
-  asking: AnswerService;
+interface Conversation extends UploadHarness {
+  answers: AnswerService;
 }
 
 function begin(base?: string): Conversation {
-  const desk = openUploads(records, base === undefined ? {} : { base });
-  const searcher = new DocumentSearch(desk.context, new EmbeddingModel(desk.context));
-  const asking = new AnswerService(desk.context, desk.sync, async () => searcher, desk.uploads);
-  desk.hear(base === undefined ? "offline" : "live");
-  return { ...desk, asking };
+  const harness = openUploads(records, base === undefined ? {} : { base });
+  const searcher = new DocumentSearch(harness.context, new EmbeddingModel(harness.context));
+  const answers = new AnswerService(harness.context, harness.sync, async () => searcher, harness.uploads);
+  harness.hear(base === undefined ? "offline" : "live");
+  return { ...harness, answers };
 }
 
 const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();
@@ -38,9 +38,9 @@ const answered = (id: string) =>
     return row;
   });
 /** Cancel all uploads, which would otherwise use the closed database after the test. */
-const cancelAll = ({ uploads }: Desk) =>
+const cancelAll = ({ uploads }: UploadHarness) =>
   Promise.all(uploads.tasks$.value.map(({ id }) => uploads.cancel(id)));
-const awaitedFiles = ({ asking }: Conversation, id: string) => asking.drafts$.value[id]?.pendingFiles;
+const awaitedFiles = ({ answers }: Conversation, id: string) => answers.drafts$.value[id]?.pendingFiles;
 
 /** Start a server without an assistant that accepts uploads but never responds to them. */
 const silentServer = () =>
@@ -49,9 +49,9 @@ const silentServer = () =>
   });
 
 test("a question asked during an upload is answered from the file", async () => {
-  const { asking, uploads } = begin();
+  const { answers, uploads } = begin();
   void uploads.add([LEASE], "s");
-  const row = await answered(await asking.ask("s", "How much is the rent?"));
+  const row = await answered(await answers.ask("s", "How much is the rent?"));
   expect(row).toMatchObject({ status: "done", citations: [{ filename: "lease.txt" }] });
   expect(row.aiResponse).toContain("940 euros");
   expect(row.aiResponse).not.toContain("lease.txt"); // no notice, because the answer uses the file
@@ -59,14 +59,14 @@ test("a question asked during an upload is answered from the file", async () => 
 
 test("a question waits only for its chat's files", async () => {
   const conversation = begin(await silentServer());
-  const { asking, uploads } = conversation;
+  const { answers, uploads } = conversation;
   await uploads.add([LEASE, MINUTES], "s");
-  const other = await asking.ask("other", "How much is the rent?");
+  const other = await answers.ask("other", "How much is the rent?");
   expect((await answered(other)).aiResponse).toContain(storedSentences.noDocuments);
-  const id = await asking.ask("s", "How much is the rent?");
+  const id = await answers.ask("s", "How much is the rent?");
   await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt", "minutes.txt"]));
   expect(await turn(id)).toMatchObject({ status: "queued", aiResponse: "" });
-  asking.answerWithoutWaiting(id);
+  answers.answerWithoutWaiting(id);
   const { aiResponse } = await answered(id);
   expect(aiResponse).toBe(
     `${storedSentences.noDocuments}\n\n${storedSentences.without(["lease.txt", "minutes.txt"])}`,
@@ -76,32 +76,32 @@ test("a question waits only for its chat's files", async () => {
 
 test("an answer names the canceled file that it does not use", async () => {
   const conversation = begin(await silentServer());
-  const { asking, uploads } = conversation;
+  const { answers, uploads } = conversation;
   await uploads.add([LEASE], "s");
-  const id = await asking.ask("s", "How much is the rent?");
+  const id = await answers.ask("s", "How much is the rent?");
   await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt"]));
   await cancelAll(conversation);
   expect((await answered(id)).aiResponse).toContain(storedSentences.without(["lease.txt"]));
 });
 
 test("a question does not wait for failed or server-only files", async () => {
-  const { asking, uploads } = begin();
+  const { answers, uploads } = begin();
   void uploads.add([MINUTES, new File([""], "empty.txt")], "s");
-  const { aiResponse } = await answered(await asking.ask("s", "What was agreed?"));
+  const { aiResponse } = await answered(await answers.ask("s", "What was agreed?"));
   expect(aiResponse).toContain(storedSentences.without(["minutes.txt", "empty.txt"]));
 });
 
 test("Stop ends the wait for an upload and removes the draft", async () => {
   const conversation = begin(await silentServer());
-  const { asking, uploads } = conversation;
+  const { answers, uploads } = conversation;
   await uploads.add([LEASE], "s");
-  const id = await asking.ask("s", "How much is the rent?");
+  const id = await answers.ask("s", "How much is the rent?");
   await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt"]));
-  asking.stop(id);
+  answers.stop(id);
   expect((await answered(id)).status).toBe("stopped");
-  await soon(() => expect(asking.drafts$.value).toEqual({}));
+  await soon(() => expect(answers.drafts$.value).toEqual({}));
   await cancelAll(conversation);
-  await soon(() => expect(asking.drafts$.value).toEqual({}));
+  await soon(() => expect(answers.drafts$.value).toEqual({}));
 });
 
 test("a question waits until the uploaded document has synced back", async () => {
@@ -112,9 +112,9 @@ test("a question waits until the uploaded document has synced back", async () =>
       response.end(JSON.stringify({ document: row("documents", { id: "d", ...fields }), existing: true }));
   });
   const conversation = begin(base);
-  const { asking, uploads } = conversation;
+  const { answers, uploads } = conversation;
   await uploads.add([LEASE], "s");
-  const id = await asking.ask("s", "What is a secret?");
+  const id = await answers.ask("s", "What is a secret?");
   await soon(() => expect(uploads.tasks$.value[0]!.stage).toBe("done"));
   await insert(records, "documents", { id: "d", ...fields, activeSessions: [] });
   await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
@@ -136,9 +136,9 @@ test("a question that waits for an upload renews its timestamp", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const conversation = begin(await silentServer());
-  const { asking, uploads } = conversation;
+  const { answers, uploads } = conversation;
   await uploads.add([LEASE], "s");
-  const id = await asking.ask("s", "How much is the rent?");
+  const id = await answers.ask("s", "How much is the rent?");
   await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt"]));
   const { updatedAt } = await turn(id);
   vi.advanceTimersByTime(30_000);

@@ -75,9 +75,9 @@ describe("shared cases", () => {
   test.each(promptCases as unknown as Case[])("prompt: $name", async (given) => {
     const { name: _, budget, query = "", close = [], expected, ...input } = given;
     const facts = selectRelevant(query, input.facts ?? [], terms, new Set(close));
-    const made = assemble({ ...NOTHING, ...input, facts }, budget, countWords);
-    if (expected.made) expect(await made).toEqual(expected.made);
-    else await expect(made).rejects.toMatchObject(expected.refused ?? {});
+    const prompt = assemble({ ...NOTHING, ...input, facts }, budget, countWords);
+    if (expected.made) expect(await prompt).toEqual(expected.made);
+    else await expect(prompt).rejects.toMatchObject(expected.refused ?? {});
   });
 });
 
@@ -120,7 +120,7 @@ function randomInput(seed: number): { given: PromptInput; budget: Budget } {
   return { given, budget: { ...sizes, response: MIN_RESPONSE_TOKENS + below(MIN_RESPONSE_TOKENS) } };
 }
 
-async function made(given: PromptInput, budget: Budget): Promise<Prompt | undefined> {
+async function tryAssemble(given: PromptInput, budget: Budget): Promise<Prompt | undefined> {
   try {
     return await assemble(given, budget, countWords);
   } catch (error) {
@@ -133,8 +133,8 @@ test("random prompts stay within budget and account for every item", async () =>
   let refused = 0;
   for (let seed = 1; seed <= ROUNDS; seed++) {
     const { given, budget } = randomInput(seed);
-    const prompt = await made(given, budget);
-    expect(await made(given, budget)).toEqual(prompt);
+    const prompt = await tryAssemble(given, budget);
+    expect(await tryAssemble(given, budget)).toEqual(prompt);
     if (!prompt) {
       refused++;
       continue;
@@ -142,11 +142,15 @@ test("random prompts stay within budget and account for every item", async () =>
     await expectBudgets(prompt, budget);
     expectDelimiters(prompt, given);
     for (const kind of KINDS) {
-      const [kept, dropped, ids] = [prompt.kept[kind], prompt.dropped[kind], given[kind].map(({ id }) => id)];
-      expect([...kept, ...dropped].toSorted()).toEqual(ids.toSorted());
-      expect(kept).toEqual(ids.filter((id) => kept.includes(id)));
+      const [included, dropped, ids] = [
+        prompt.kept[kind],
+        prompt.dropped[kind],
+        given[kind].map(({ id }) => id),
+      ];
+      expect([...included, ...dropped].toSorted()).toEqual(ids.toSorted());
+      expect(included).toEqual(ids.filter((id) => included.includes(id)));
     }
-    const alone = await made({ ...given, turns: [], memories: [], passages: [] }, budget);
+    const alone = await tryAssemble({ ...given, turns: [], memories: [], passages: [] }, budget);
     expect([alone?.tokens.state, alone?.kept.facts]).toEqual([prompt.tokens.state, prompt.kept.facts]);
   }
   expect(refused).toBeGreaterThan(0);

@@ -10,8 +10,8 @@ test("a row with a timestamp far in the future does not sort first", () => {
   const old = row("old", "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z");
   const today = row("today", "2026-01-01T00:00:00.000Z", "2026-05-10T11:00:00.000Z");
   const touched = row("touched", "2026-03-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z");
-  const made = row("made", "2999-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z");
-  expect(ids([made, touched, old, today])).toEqual(["today", "touched", "old", "made"]);
+  const created = row("made", "2999-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z");
+  expect(ids([created, touched, old, today])).toEqual(["today", "touched", "old", "made"]);
 });
 
 test("a row with a timestamp a few hours in the future sorts first", () => {

@@ -16,7 +16,7 @@ const REFUSED = {
   at: "2026-03-01T00:00:00.000Z",
 };
 
-function made(id: string, more: Partial<DocumentDoc> = {}): DocumentDoc {
+function make(id: string, more: Partial<DocumentDoc> = {}): DocumentDoc {
   const at = "2026-03-01T00:00:00.000Z";
   return {
     id,
@@ -40,19 +40,19 @@ function made(id: string, more: Partial<DocumentDoc> = {}): DocumentDoc {
 const ids = (documents: DocumentDoc[]) => documents.map(({ id }) => id);
 
 test("a document is shown in the first state that applies to it", () => {
-  const refused = made("a", { syncError: REFUSED, status: "pending" });
+  const refused = make("a", { syncError: REFUSED, status: "pending" });
   expect(stateOf(refused, undefined)).toMatchObject({ kind: "refused", code: "DOCUMENT_LIMIT" });
-  const failed = made("a", { status: "failed", statusDetail: "A part is missing." });
+  const failed = make("a", { status: "failed", statusDetail: "A part is missing." });
   expect(stateOf(failed, { done: 1, of: 3 })).toEqual({ kind: "failed", detail: "A part is missing." });
-  const pending = made("a", { status: "pending" });
+  const pending = make("a", { status: "pending" });
   expect(stateOf(pending, { done: 2, of: 3 })).toEqual({ kind: "embedding", done: 2, of: 3 });
   expect(stateOf(pending, undefined)).toEqual({ kind: "embedding", done: 0, of: 3 });
   expect(stateOf({ ...pending, chunkCount: 0 }, undefined)).toEqual({ kind: "reading" });
-  expect(stateOf(made("a"), { done: 1, of: 3 })).toEqual({ kind: "ready" });
+  expect(stateOf(make("a"), { done: 1, of: 3 })).toEqual({ kind: "ready" });
 });
 
 test("an unconfirmed document is not shown as synced", () => {
-  const document = made("a", { createdAt: "2026-03-02T00:00:00.000Z" });
+  const document = make("a", { createdAt: "2026-03-02T00:00:00.000Z" });
   const [before, after] = ["2026-03-01T00:00:00.000Z", "2026-03-03T00:00:00.000Z"];
   expect(placeOf({ ...document, syncError: REFUSED }, { waiting: 0, syncedAt: after })).toBe("here");
   expect(placeOf(document, { waiting: 1, syncedAt: before })).toBe("not yet there");
@@ -62,11 +62,11 @@ test("an unconfirmed document is not shown as synced", () => {
 });
 
 test("file names match regardless of case and accents", () => {
-  const held = [made("a", { filename: "Café Lease 2024.pdf" }), made("b", { filename: "lease.pdf" })];
-  expect(ids(filterDocuments(held, "lease cafe"))).toEqual(["a"]);
-  expect(ids(filterDocuments(held, " LEASE "))).toEqual(["a", "b"]);
-  expect(ids(filterDocuments(held, ""))).toEqual(["a", "b"]);
-  expect(filterDocuments(held, "will")).toEqual([]);
+  const documents = [make("a", { filename: "Café Lease 2024.pdf" }), make("b", { filename: "lease.pdf" })];
+  expect(ids(filterDocuments(documents, "lease cafe"))).toEqual(["a"]);
+  expect(ids(filterDocuments(documents, " LEASE "))).toEqual(["a", "b"]);
+  expect(ids(filterDocuments(documents, ""))).toEqual(["a", "b"]);
+  expect(filterDocuments(documents, "will")).toEqual([]);
 });
 
 test.each<[Order, string[]]>([
@@ -82,15 +82,15 @@ test.each<[Order, string[]]>([
     string,
     string,
   ];
-  const held = [
-    made("old", { createdAt: first, lastAccessedAt: third, filename: "part 2", pageCount: 2, size: 1 }),
-    made("new", { createdAt: third, lastAccessedAt: first, filename: "part 10", size: 5 }),
-    made("big", { createdAt: second, lastAccessedAt: second, filename: "Zoo", pageCount: 10, size: 9 }),
+  const documents = [
+    make("old", { createdAt: first, lastAccessedAt: third, filename: "part 2", pageCount: 2, size: 1 }),
+    make("new", { createdAt: third, lastAccessedAt: first, filename: "part 10", size: 5 }),
+    make("big", { createdAt: second, lastAccessedAt: second, filename: "Zoo", pageCount: 10, size: 9 }),
   ];
-  expect(ids(sortDocuments(held, by))).toEqual(expected);
-  expect(ids(sortDocuments(held, by, true))).toEqual([...expected].reverse());
+  expect(ids(sortDocuments(documents, by))).toEqual(expected);
+  expect(ids(sortDocuments(documents, by, true))).toEqual([...expected].reverse());
 });
 
 test("a rejected document is counted only as a document on this device", () => {
-  expect(countDocuments([made("a"), made("b", { syncError: REFUSED })])).toEqual({ held: 1, onlyHere: 1 });
+  expect(countDocuments([make("a"), make("b", { syncError: REFUSED })])).toEqual({ held: 1, onlyHere: 1 });
 });

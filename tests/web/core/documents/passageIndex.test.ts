@@ -158,8 +158,8 @@ test("a file name that occurs in the query by coincidence does not rank first", 
   passages.add(document("letter"), [block(0, [`${note} One.`, `${note} Two.`], null)]);
   const firstTwo = (query: string) =>
     passages.words(query, ["house", "letter"], 2).map(({ documentId }) => documentId);
-  const asked =
+  const query =
     "is a letter enough to have the deposit paid back within three months after the flat is handed over";
-  expect(firstTwo(asked)).toEqual(["house", "letter"]);
-  expect(firstTwo(asked.replace("a letter", "letter.txt"))).toEqual(["letter", "house"]);
+  expect(firstTwo(query)).toEqual(["house", "letter"]);
+  expect(firstTwo(query.replace("a letter", "letter.txt"))).toEqual(["letter", "house"]);
 });

@@ -43,7 +43,7 @@ test("nodes do not cluster or line up along the border", () => {
           Math.min(x - margin.x, width - margin.x - x, y - margin.y, height - margin.y - y),
         );
         expect(Math.min(...inside), label).toBeGreaterThan(-1e-6);
-        expect(inside.filter((room) => room < 1).length, label).toBeLessThanOrEqual(4);
+        expect(inside.filter((gap) => gap < 1).length, label).toBeLessThanOrEqual(4);
       }
     }
   }

@@ -83,7 +83,7 @@ test("a default delay applies without Retry-After", async () => {
 
 test("retries stop at the total time limit", async () => {
   const refused: Refused = [429, "RATE_LIMITED", "1"];
-  const error = await askServer(Array(9).fill(refused), 2).catch((thrown: unknown) => thrown);
+  const error = await askServer(Array(9).fill(refused), 2).catch((reason: unknown) => reason);
   expect([isTemporary(error), requestTimes.length]).toEqual([true, 3]);
 });
 
@@ -98,7 +98,7 @@ test.each<Refused>([
   [502, "ASSISTANT_KEY", "1"],
   [503, "STOPPING", "1"],
 ])("the response %i %s is not retried", async (...refused) => {
-  const error = await askServer([refused], 60).catch((thrown: unknown) => thrown);
+  const error = await askServer([refused], 60).catch((reason: unknown) => reason);
   expect([isTemporary(error), requestTimes.length]).toEqual([false, 1]);
 });
 

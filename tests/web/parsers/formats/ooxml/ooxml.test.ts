@@ -35,12 +35,12 @@ function document(...links: string[]): Uint8Array<ArrayBuffer> {
 
 function deck(...links: string[]): Uint8Array<ArrayBuffer> {
   const spaces = `xmlns:p="${FORMAT}/presentationml/2006/main" xmlns:a="${FORMAT}/drawingml/2006/main" xmlns:r="${RELATION}"`;
-  const said = "<p:sp><p:txBody><a:p><a:r><a:t>The lease.</a:t></a:r></a:p></p:txBody></p:sp>";
+  const shape = "<p:sp><p:txBody><a:p><a:r><a:t>The lease.</a:t></a:r></a:p></p:txBody></p:sp>";
   const slide = `<Relationship Id="rId1" Type="${RELATION}/slide" Target="slides/slide1.xml"/>`;
   return zipped({
     "ppt/presentation.xml": `<p:presentation ${spaces}><p:sldIdLst><p:sldId r:id="rId1"/></p:sldIdLst></p:presentation>`,
     "ppt/_rels/presentation.xml.rels": relations(slide),
-    "ppt/slides/slide1.xml": `<p:sld ${spaces}><p:cSld><p:spTree>${said}</p:spTree></p:cSld></p:sld>`,
+    "ppt/slides/slide1.xml": `<p:sld ${spaces}><p:cSld><p:spTree>${shape}</p:spTree></p:cSld></p:sld>`,
     "ppt/slides/_rels/slide1.xml.rels": relations(...links),
   });
 }
@@ -120,16 +120,16 @@ test("each chapter of an EPUB is read once", () => {
   ];
   const items = listed.map((href, n) => `<item id="i${n}" href="${href}"/>`).join("");
   const spine = listed.map((_, n) => `<itemref idref="i${n}"/>`).join("");
-  const said = (text: string) => `<html><body><p>${text}</p></body></html>`;
+  const page = (text: string) => `<html><body><p>${text}</p></body></html>`;
   const book = zipped({
     "META-INF/container.xml": '<container><rootfile full-path="a book/book.opf"/></container>',
     "a book/book.opf": `<package><manifest>${items}</manifest><spine>${spine}</spine></package>`,
-    "a book/One.xhtml": said("first"),
-    "a book/a.xhtml": said("small"),
-    "a book/A.xhtml": said("large"),
-    "a book/a%20b.xhtml": said("as it is written"),
-    "a book/two a.xhtml": said("second"),
-    "a book/100%.xhtml": said("third"),
+    "a book/One.xhtml": page("first"),
+    "a book/a.xhtml": page("small"),
+    "a book/A.xhtml": page("large"),
+    "a book/a%20b.xhtml": page("as it is written"),
+    "a book/two a.xhtml": page("second"),
+    "a book/100%.xhtml": page("third"),
   });
   expect(epub(book).parts.map(({ text }) => text)).toEqual([
     "first",
@@ -143,21 +143,21 @@ test("each chapter of an EPUB is read once", () => {
 
 test("the text of a slide's diagram is read", () => {
   const space = `xmlns:d="${FORMAT}/drawingml/2006/diagram" xmlns:a="${FORMAT}/drawingml/2006/main"`;
-  const point = (type: string, ...said: string[]) =>
-    `<d:pt type="${type}"><d:t>${said.map((t) => `<a:p><a:r><a:t>${t}</a:t></a:r></a:p>`).join("")}</d:t></d:pt>`;
+  const point = (type: string, ...texts: string[]) =>
+    `<d:pt type="${type}"><d:t>${texts.map((t) => `<a:p><a:r><a:t>${t}</a:t></a:r></a:p>`).join("")}</d:t></d:pt>`;
   const points =
     point("doc", "") + point("node", "Sign", "in May") + point("sibTrans", "x") + point("node", "Pay");
   const frame = `<p:graphicFrame><a:graphic><a:graphicData><d:relIds r:dm="rId5"/></a:graphicData></a:graphic></p:graphicFrame>`;
   const listed = `<Relationship Id="rId5" Type="${RELATION}/diagramData" Target="../diagrams/data1.xml"/>`;
-  const made = unzipSync(deck(listed));
-  const slide = strFromU8(made["ppt/slides/slide1.xml"]!);
-  made["ppt/slides/slide1.xml"] = strToU8(
+  const members = unzipSync(deck(listed));
+  const slide = strFromU8(members["ppt/slides/slide1.xml"]!);
+  members["ppt/slides/slide1.xml"] = strToU8(
     slide.replace("</p:spTree>", `${frame}</p:spTree>`).replace("<p:sld ", `<p:sld ${space.split(" ")[0]} `),
   );
-  made["ppt/diagrams/data1.xml"] = strToU8(
+  members["ppt/diagrams/data1.xml"] = strToU8(
     `<d:dataModel ${space}><d:ptLst>${points}</d:ptLst></d:dataModel>`,
   );
-  const { parts } = slides(new Uint8Array(zipSync(made)));
+  const { parts } = slides(new Uint8Array(zipSync(members)));
   expect(parts).toEqual([{ text: "The lease.\n\nSign\nin May\nPay", page: 1 }]);
 });
 
