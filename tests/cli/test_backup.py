@@ -13,11 +13,6 @@ T = "2026-01-01T00:00:00.000Z"
 PATH = "/v1/sync/documents/0/pull"
 
 
-@pytest.fixture
-def home(tmp_path):
-    return Home(tmp_path / "data")
-
-
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
     """Create a data folder with one document of Ada, once for all tests. Return the folder and her account's id."""

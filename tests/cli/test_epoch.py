@@ -1,19 +1,10 @@
 """`vademecum epoch` begins a new epoch for one or all accounts, so their devices sync from zero."""
 
-import pytest
-
-from cli.command_runner import Home
-
 PULL = "/v1/sync/facts/0/pull"
 
 
 def checkpoint(client):
     return client.get(PULL, params={"lwt": 0, "id": ""}).json()["checkpoint"]
-
-
-@pytest.fixture
-def home(tmp_path):
-    return Home(tmp_path / "data")
 
 
 def test_epoch_command_begins_new_epoch_only_for_named_account(home):

@@ -5,16 +5,9 @@ import threading
 from contextlib import contextmanager, suppress
 
 import httpx
-import pytest
 
-from cli.command_runner import Home
 from cli.wire_client import Client
 from wait_until import soon_outside
-
-
-@pytest.fixture
-def home(tmp_path):
-    return Home(tmp_path / "data")
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from property.rows import day, dead, entity, episode, fact, memory, project, relationship, session, summary
-from server.in_process_server import Person, ServerHarness, serve
+from server.in_process_server import Harness, Person, serve
 
 NOTES = (
     "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before the end.\n\n"
@@ -26,7 +26,7 @@ NOTES = (
 RECIPE = "Whisk the eggs with sugar until pale.\n\nFold in the flour and bake for forty minutes.\n\n"
 
 
-async def fill(h: ServerHarness, person: Person, name: str, text: str) -> None:
+async def fill(h: Harness, person: Person, name: str, text: str) -> None:
     for number in range(3):
         body = text + f"Section {number} of {name}. " + "More words follow here. " * 40 * number
         answer = await person.upload(f"{name} {number}.txt", body, "s1")

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from property.rows import fact, session
-from server.in_process_server import run, serve
+from server.in_process_server import reconnect, run, serve
 from vademecum.errors import Broken
 from vademecum.model.schema.collections import COLLECTIONS, Fact, Registry
 from vademecum.services.runtime.composition import migrations_folder
@@ -50,12 +50,6 @@ async def write_rows(data, persons=1):
             assert await person.push("sessions", session("s")) == []
             result.append(person)
     return result
-
-
-def reconnect(h, person):
-    """Return the person with a client that is connected to the server `h`."""
-    person.client._transport.app = h.app
-    return person
 
 
 async def pull(person, version):

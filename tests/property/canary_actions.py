@@ -10,7 +10,7 @@ from typing import Any
 from property import rows as make
 from property.expected_memory import Entry, ExpectedMemory, Home, canaries_in
 from server.agents import agent_events
-from server.in_process_server import ServerHarness
+from server.in_process_server import Harness
 from server.memory.memory_rows import post
 from server.scripted_llm import Model, Rule
 from vademecum.model.memory.extraction import SESSION_MEMORIES_MAX
@@ -33,7 +33,7 @@ async def push_row(memory: ExpectedMemory, collection: str, row: Json, assumed: 
     assert await memory.person.push(collection, sent, assumed=assumed) == []
 
 
-async def create_memory(h: ServerHarness, number: int, model: Model) -> ExpectedMemory:
+async def create_memory(h: Harness, number: int, model: Model) -> ExpectedMemory:
     memory = ExpectedMemory(await h.person(), number)
     await create_initial_rows(memory, Random(number), model)
     return memory
@@ -139,9 +139,8 @@ async def remember(memory: ExpectedMemory, rng: Random, model: Model) -> None:
     text = f"{canary} likes tea."
     inside = [session for session, where in memory.sessions.items() if where == home]
     if inside and rng.random() < 0.5:
-        row_id = (await post(memory.person, "memories", text=text, sessionId=rng.choice(inside)))["memory"][
-            "id"
-        ]
+        stored = await post(memory.person, "memories", text=text, sessionId=rng.choice(inside))
+        row_id = stored["memory"]["id"]
     else:
         row_id = f"m{memory.count}"
         row = make.memory(row_id, text=text, sessionIds=inside[:1], **project_field(home))

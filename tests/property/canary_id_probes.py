@@ -39,28 +39,18 @@ async def probe_all_scopes(memory: ExpectedMemory) -> int:
                     for way in ways:
                         await _probe(memory, canary, entry, project, *way)
                         tried += 1
-    return (
-        tried
-        + await _probe_links(memory)
-        + await _probe_superseded(memory)
-        + await _probe_repeated_text(memory)
-    )
+    tried += await _probe_links(memory) + await _probe_superseded(memory)
+    return tried + await _probe_repeated_text(memory)
 
 
 async def _probe(
-    memory: ExpectedMemory,
-    canary: str,
-    entry: Entry,
-    project: Home,
-    method: str,
-    path: str,
-    body: Json | None,
+    memory: ExpectedMemory, canary: str, entry: Entry, home: Home, method: str, path: str, body: Json | None
 ) -> None:
     sent = {"json": body} if body is not None else {}
-    answer = await memory.person.call(method, path.format(id=entry.id), params={"project": project}, **sent)
+    answer = await memory.person.call(method, path.format(id=entry.id), params={"project": home}, **sent)
     if answer.status_code != 404:
         memory.drop([canary])
-        raise Tampered(f"{method} {path}: {answer.status_code} for {entry} from {project}")
+        raise Tampered(f"{method} {path}: {answer.status_code} for {entry} from {home}")
 
 
 async def _probe_links(memory: ExpectedMemory) -> int:

@@ -13,8 +13,8 @@ from random import Random
 from property.canary_actions import STEPS, create_memory, record_extracted_rows
 from property.canary_reads import read_everywhere
 from property.expected_memory import ExpectedMemory, canaries_in
-from server.in_process_server import ServerHarness, run
-from server.memory.extracting_server import start_extracting_server
+from server.in_process_server import Harness, run
+from server.memory.extracting_server import serve_with_jobs
 
 USERS = 1_000 if os.environ.get("SOAK") else 3
 BATCHES = 2
@@ -22,7 +22,7 @@ STEPS_A_BATCH = 5
 LISTENERS = 3
 
 
-async def settle(h: ServerHarness, memory: ExpectedMemory) -> None:
+async def settle(h: Harness, memory: ExpectedMemory) -> None:
     """Wait for the extraction, and record the IDs of the extracted rows in the expected memory."""
     await h.services.background_jobs.jobs["work"].drain(memory.person.id)
     await record_extracted_rows(memory)
@@ -35,7 +35,7 @@ def test_no_read_returns_text_of_another_scope(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         heard: Counter[str] = Counter()
-        async with start_extracting_server(tmp_path, search_wait_s=60) as (h, model):
+        async with serve_with_jobs(tmp_path, search_wait_s=60) as (h, model):
             people = [await create_memory(h, number, model) for number in range(USERS)]
             for memory in people:
                 await settle(h, memory)

@@ -13,8 +13,8 @@ from property.canary_id_probes import probe_all_scopes
 from property.canary_reads import read_everywhere
 from property.expected_memory import ExpectedMemory
 from property.scope_mutants import Mutant, mutants
-from server.in_process_server import ServerHarness, run
-from server.memory.extracting_server import start_extracting_server
+from server.in_process_server import Harness, run
+from server.memory.extracting_server import serve_with_jobs
 from server.scripted_llm import Model
 
 ONE_IN = 12
@@ -45,7 +45,7 @@ SECOND_LOOKS = {
 }
 
 
-async def furnished(h: ServerHarness, model: Model) -> ExpectedMemory:
+async def furnished(h: Harness, model: Model) -> ExpectedMemory:
     """Create a person with sessions that moved after memories were extracted from them, and with linked entities."""
     memory, rng = await create_memory(h, PERSON, model), Random(PERSON)
     await h.services.background_jobs.jobs["work"].drain(memory.person.id)
@@ -82,7 +82,7 @@ def test_removed_scope_condition_is_detected(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         unnoticed = []
-        async with start_extracting_server(tmp_path, search_wait_s=60) as (h, model):
+        async with serve_with_jobs(tmp_path, search_wait_s=60) as (h, model):
             memory = await furnished(h, model)
             await read_everywhere(memory, Random(1), ALL_ROWS)  # must pass without a mutant
             assert await probe_all_scopes(memory) > 100

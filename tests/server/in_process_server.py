@@ -122,7 +122,7 @@ class Person:
 
 
 @dataclass
-class ServerHarness:
+class Harness:
     services: Services
     app: Any
 
@@ -217,7 +217,7 @@ async def serve(
     migrations: Path | None = None,
     clock: Callable[[], str] = now_iso,
     **settings: Any,
-) -> AsyncIterator[ServerHarness]:
+) -> AsyncIterator[Harness]:
     """Run a whole server on the folder `data` until the block ends.
 
     `model`: True for the small model of random weights; a models folder such as MODELS for tests of meaning.
@@ -229,21 +229,27 @@ async def serve(
     if migrations is None:
         await _first_start(data)
     async with serving(app, configured, registry or Registry(), clock, migrations):
-        yield ServerHarness(app.state.services, app)
+        yield Harness(app.state.services, app)
     idle.append(app)
 
 
-def browser(h: ServerHarness, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
+def browser(h: Harness, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
     """Return a client that behaves like a browser at this address: it keeps cookies and sends no token."""
     transport = OwnTask(h.app, raise_app_exceptions=False, client=(address, 1))
     return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
 
 
-def with_token(h: ServerHarness, secret: str) -> httpx.AsyncClient:
+def with_token(h: Harness, secret: str) -> httpx.AsyncClient:
     """Return a client on this machine that sends the API token `secret`."""
     client = browser(h)
     client.headers["Authorization"] = f"Bearer {secret}"
     return client
+
+
+def reconnect(h: Harness, person: Person) -> Person:
+    """Connect the person's client to the server `h`, and return the person."""
+    person.client._transport.app = h.app  # type: ignore[attr-defined]
+    return person
 
 
 class OwnTask(httpx.ASGITransport):
@@ -268,9 +274,7 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(scenario())  # type: ignore[arg-type]
 
 
-def run_for_one(
-    data: Path, scenario: Callable[[ServerHarness, Person], Awaitable[None]], **settings: Any
-) -> None:
+def run_for_one(data: Path, scenario: Callable[[Harness, Person], Awaitable[None]], **settings: Any) -> None:
     """Run the scenario on a test server with one user."""
 
     async def with_person() -> None:

@@ -25,11 +25,6 @@ from vademecum.settings import Settings
 from wait_until import WITHIN_S, soon_outside
 
 
-@pytest.fixture
-def home(tmp_path):
-    return Home(tmp_path / "data")
-
-
 @pytest.mark.parametrize("made", [False, True])
 def test_failed_server_start_leaves_new_data_folder_unchanged(home, made):
     if made:

@@ -26,11 +26,6 @@ LINK = re.compile(r"https?://\S+/v1/sign-in\?link=\S+")
 STOP_S = 10.0
 
 
-@pytest.fixture
-def home(tmp_path):
-    return Home(tmp_path / "data")
-
-
 def sign_in(client, link):
     return client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
 

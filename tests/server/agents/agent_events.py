@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from server.in_process_server import Person, ServerHarness, browser
+from server.in_process_server import Harness, Person, browser
 from vademecum.engines.workspace import compute_machine_id
 from vademecum.services.runtime.ids import new_id
 
@@ -38,7 +38,7 @@ async def list_observations(person: Person, project: str = "*", **more: Any) -> 
     return rows
 
 
-def as_local_command(h: ServerHarness, person: Person) -> Person:
+def as_local_command(h: Harness, person: Person) -> Person:
     """Return the same user, authenticated as a command on this machine."""
     client = browser(h)
     email = quote(h.services.accounts.accounts[person.id].email)
@@ -64,7 +64,7 @@ async def identify(person: Person, **identity: str) -> Row:
     return result
 
 
-async def run_retention(h: ServerHarness, person: Person) -> None:
+async def run_retention(h: Harness, person: Person) -> None:
     """Run the retention job and wait for it."""
     h.services.background_jobs.jobs["retain"].run_now(person.id)
     await h.services.background_jobs.jobs["retain"]._tasks[person.id]

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from cli.command_runner import Home
-from server.in_process_server import Person, ServerHarness, check_problem, run, run_for_one, serve
+from server.in_process_server import Harness, Person, check_problem, run, run_for_one, serve
 from vademecum.http.routes.agents import mcp
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
@@ -33,7 +33,7 @@ def check_method_refused(answer: httpx.Response) -> None:
 def test_mcp_route_rejects_all_methods_except_post(tmp_path: Path, version: str) -> None:
     headers = ACCEPT | ({"MCP-Protocol-Version": version} if version else {})
 
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         for method in ("GET", "HEAD", "DELETE", "PUT", "PATCH", "OPTIONS"):
             answer = await asyncio.wait_for(ada.call(method, "/mcp", headers=headers), WAIT_S)
             check_method_refused(answer)
@@ -106,7 +106,7 @@ def test_failed_start_of_mcp_is_reported_and_retried_by_next_request(
 def test_mcp_protocol_error_becomes_problem_response(
     tmp_path: Path, body: bytes, headers: dict[str, str], status: int
 ) -> None:
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         sent = {"Content-Type": "application/json"} | headers
         answer = await ada.call("POST", "/mcp", content=body, headers=sent)
         assert answer.headers["content-type"] == "application/problem+json", answer.text

@@ -8,13 +8,13 @@ import pytest
 
 from property.rows import dead, project
 from server.agents.agent_events import APP, SITE, event, list_observations, send_events, timestamp
-from server.in_process_server import Person, ServerHarness, check_problem, run, run_for_one, serve
+from server.in_process_server import Harness, Person, check_problem, run, run_for_one, serve
 from vademecum.model.sync.quotas import Limits
 from vademecum.settings import default_tiers
 
 
 def test_hook_event_becomes_observation_of_its_project(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         sent = event("make check", 3, tool="Bash", path="src")
         assert await send_events(ada, sent) == 1
         (row,) = await list_observations(ada, "app")
@@ -28,7 +28,7 @@ def test_hook_event_becomes_observation_of_its_project(tmp_path):
 
 
 def test_event_sent_again_changes_no_observation(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         one, two = event("one"), event("two", 1)
         assert await send_events(ada, one, one, two) == 2
         before = await list_observations(ada)
@@ -39,7 +39,7 @@ def test_event_sent_again_changes_no_observation(tmp_path):
 
 
 def test_repeated_events_become_one_observation_with_a_count(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         file = {"kind": "read", "path": "a.py"}
         await send_events(ada, event("second", 20, **file), event("first", 10, redactions=2, **file))
         await send_events(ada, event("earlier still", 5, **file))
@@ -57,7 +57,7 @@ def test_repeated_events_become_one_observation_with_a_count(tmp_path):
 
 
 def test_event_sent_concurrently_is_counted_once(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         events = [event("make", n) for n in range(40)]
         taken = await asyncio.gather(*(send_events(ada, *events[at : at + 20]) for at in (0, 10, 20, 5, 0)))
         assert sum(taken) == 40
@@ -68,7 +68,7 @@ def test_event_sent_concurrently_is_counted_once(tmp_path):
 
 
 def test_observation_list_is_paginated_and_filtered(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(
             ada, *(event(f"c{n}", n) for n in range(5)), event("why", 9, kind="decision", session="s2")
         )
@@ -91,7 +91,7 @@ def test_observation_list_is_paginated_and_filtered(tmp_path):
 
 
 def test_repeated_observation_stays_pinned(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, event("make"))
         (row,) = await list_observations(ada)
         await ada.call("PATCH", f"/v1/observations/{row['id']}?project=app", json={"pinned": True})
@@ -102,7 +102,7 @@ def test_repeated_observation_stays_pinned(tmp_path):
 
 
 def test_observations_are_pinned_and_deleted_only_within_scope(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, event("mine"), event("of the site", project=SITE))
         (row,) = await list_observations(ada, "app")
         path = f"/v1/observations/{row['id']}"
@@ -121,7 +121,7 @@ def test_observations_are_pinned_and_deleted_only_within_scope(tmp_path):
 
 
 def test_timeline_lists_observations_of_one_project_oldest_first(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, *(event(f"a{n}", 2 * n) for n in range(6)))
         await send_events(ada, *(event(f"b{n}", 2 * n + 1, project=SITE) for n in range(6)))
         middle = next(row for row in await list_observations(ada) if row["content"] == "a3")
@@ -134,7 +134,7 @@ def test_timeline_lists_observations_of_one_project_oldest_first(tmp_path):
 
 
 def test_secrets_in_session_and_tool_names_are_redacted(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         secret, build = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2, "assets/index-BkX9d2LmQz7TfGh3.js"
         await send_events(ada, event("x", path=build, session=f"s {secret}", tool=f"mcp__{secret} {secret}"))
         (row,) = await list_observations(ada)
@@ -145,7 +145,7 @@ def test_secrets_in_session_and_tool_names_are_redacted(tmp_path):
 
 
 def test_secrets_in_sent_events_are_redacted(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
         await send_events(ada, event(f"curl -H 'Authorization: token {secret}'", path=f"x/{secret}"))
         (row,) = await list_observations(ada)
@@ -156,7 +156,7 @@ def test_secrets_in_sent_events_are_redacted(tmp_path):
 
 @pytest.mark.parametrize("collection", ["observations", "roots"])
 def test_observations_are_not_a_synced_collection(collection, tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, event())
         for name in (collection, "nothing"):
             message = f"There is no collection {name}."
@@ -171,7 +171,7 @@ def test_observations_are_not_a_synced_collection(collection, tmp_path):
 
 
 def test_streams_contain_no_events_about_observations(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
         await h.streams(1)
         await send_events(ada, event("quite unmistakable"))
@@ -185,7 +185,7 @@ def test_streams_contain_no_events_about_observations(tmp_path):
 
 
 def test_project_deletion_deletes_observations_and_claims(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, event("in the app"), event("in the site", project=SITE))
         app = next(row for row in (await ada.live("projects")).values() if row["name"] == "app")
         await ada.push("projects", dead(app), assumed=app)
@@ -204,7 +204,7 @@ def test_project_deletion_deletes_observations_and_claims(tmp_path):
     ids=lambda wrong: next(iter(wrong)),
 )  # fmt: skip
 def test_event_batch_with_one_invalid_event_is_rejected(wrong, tmp_path):
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         batch = {"events": [event(), event(**{"content": "make", **wrong})]}
         check_problem(await ada.call("POST", "/v1/observations", json=batch), 400, "BAD_REQUEST")
         assert await list_observations(ada) == []

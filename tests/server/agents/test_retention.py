@@ -11,7 +11,7 @@ import pytest
 
 from property.sync_wire import forget
 from server.agents.agent_events import event, list_observations, run_retention, send_events
-from server.in_process_server import Person, ServerHarness, run, serve
+from server.in_process_server import Harness, Person, run, serve
 from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.model.agents.observations import Event, days_before
 from vademecum.services.agents import folder_check, ingest
@@ -39,25 +39,25 @@ def run_scenario(tmp_path: Path, scenario, **settings) -> None:
     run(whole)
 
 
-def is_scheduled(h: ServerHarness, person: Person) -> bool:
+def is_scheduled(h: Harness, person: Person) -> bool:
     return h.services.background_jobs.jobs["retain"].is_pending(person.id)
 
 
-async def stored_event_ids(h: ServerHarness, person: Person) -> set[str]:
+async def stored_event_ids(h: Harness, person: Person) -> set[str]:
     """Return the ids of ingested events in the user's file."""
     async with h.services.users.open(person.id) as store:
         query = f"SELECT id FROM {store.alias}.main.taken"
         return {row[0] for row in await store._run(lambda c: c.execute(query).fetchall())}
 
 
-async def rows(h: ServerHarness, person: Person) -> list[str]:
+async def rows(h: Harness, person: Person) -> list[str]:
     """Return the keys of all server-only rows, including tombstones."""
     async with h.services.users.open(person.id) as store:
         return [key for key in store.row_index.rows if key.startswith(("observations/", "roots/"))]
 
 
 def test_ids_of_ingested_events_expire_after_thirty_days(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         old, new = event("x", kind="decision"), event("y", kind="decision")
         await send_events(ada, old)
         clock.days = 29
@@ -74,7 +74,7 @@ def test_ids_of_ingested_events_expire_after_thirty_days(tmp_path):
 
 
 def test_forgetting_an_account_erases_ids_of_ingested_events(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         events = [event(f"make {n}", n) for n in range(20)]
         await send_events(ada, *events)
         ids = [one["id"].encode() for one in events]
@@ -93,7 +93,7 @@ def test_forgetting_an_account_erases_ids_of_ingested_events(tmp_path):
 
 
 def test_event_ingested_in_the_forgetting_commit_leaves_no_event_id(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         events = [msgspec.convert(event("x"), Event)]
         limits = h.services.limits(h.services.accounts.accounts[ada.id])
         taking = partial(ingest.store_events, events=events, limits=limits, access=folder_check.REMOTE)
@@ -108,7 +108,7 @@ def test_event_ingested_in_the_forgetting_commit_leaves_no_event_id(tmp_path):
 
 
 def test_restore_after_forget_restores_no_event_id(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         await send_events(ada, event("make"))
         await h.services.backup.create(tmp_path / "backup")
         await forget(ada)
@@ -119,7 +119,7 @@ def test_restore_after_forget_restores_no_event_id(tmp_path):
 
 
 def test_retention_job_repeats_until_no_expired_row_remains(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         await send_events(ada, event("make"))
         (row,) = await list_observations(ada)
         await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
@@ -135,7 +135,7 @@ def test_retention_job_repeats_until_no_expired_row_remains(tmp_path):
 
 
 def test_observation_tombstone_is_purged_and_its_row_stays_erased(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         old_event = event("an aubergine read", kind="read", at=clock())
         await send_events(ada, old_event)
         await h.drain_jobs(ada)
@@ -168,7 +168,7 @@ def test_observation_tombstone_is_purged_and_its_row_stays_erased(tmp_path):
 def test_edited_observation_stays_deleted_after_purge_and_restart(
     tmp_path,
 ):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         # One commit stores three rows in one segment. The next one makes a row of that segment outdated.
         await send_events(ada, *(event(name, path=name) for name in ("one", "two", "three")))
         await send_events(ada, event("one again", path="one"))
@@ -184,7 +184,7 @@ def test_edited_observation_stays_deleted_after_purge_and_restart(
 
 
 def test_event_of_purged_observation_is_not_ingested_again(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         old_event = event("looked", kind="search", at=days_before(clock(), 40))
         await send_events(ada, old_event)
         for _ in range(2):
@@ -213,7 +213,7 @@ def test_seq_is_not_reused_after_tombstones_are_purged(tmp_path):
 
 
 def test_observation_tombstone_is_not_purged_while_ledger_is_unwritable(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         await send_events(ada, event("read", kind="read", at=days_before(clock(), 61)))
         path = user_ledger(tmp_path / "data", ada.id).path
         path.unlink()
@@ -234,7 +234,7 @@ def test_observation_tombstone_is_not_purged_while_ledger_is_unwritable(tmp_path
 
 
 def test_expired_observations_leave_the_ledger_and_stay_expired_after_restore(tmp_path):
-    async def scenario(h: ServerHarness, ada: Person, clock: Clock) -> None:
+    async def scenario(h: Harness, ada: Person, clock: Clock) -> None:
         long_ago = days_before(clock(), 59)
         await send_events(
             ada, *(event(f"read {n}", kind="read", at=long_ago) for n in range(5)), event("mine", kind="read")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from server.agents.agent_events import event, list_observations, send_events
-from server.in_process_server import Person, ServerHarness, run, run_for_one, serve
+from server.in_process_server import Harness, Person, run, run_for_one, serve
 from vademecum.cli.agents import spool_writer
 from vademecum.model.agents.spool_layout import REASON_FILE
 from vademecum.model.schema.constants import OWNER
@@ -27,7 +27,7 @@ from wait_until import soon
 SMALL_QUOTA = {"tiers": {**default_tiers(), "FREE": Limits(storage_bytes=2**18)}}
 
 
-def spool_events(h: ServerHarness, who: str, *events: dict[str, Any], name: str = "") -> Path:
+def spool_events(h: Harness, who: str, *events: dict[str, Any], name: str = "") -> Path:
     """Write the events to the spool as `vademecum record` does, and return their folder."""
     folder = h.services.settings.data / "spool" / quote(who, safe="")
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def spool_events(h: ServerHarness, who: str, *events: dict[str, Any], name: str 
     return folder
 
 
-def email_of(h: ServerHarness, person: Person) -> str:
+def email_of(h: Harness, person: Person) -> str:
     return h.services.accounts.accounts[person.id].email
 
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from server.agents.agent_events import event, list_observations, send_events
 from server.agents.test_spool import SMALL_QUOTA, email_of, fill_account, spool_events, wait_until_empty
-from server.in_process_server import Person, ServerHarness, check_problem, run, run_for_one, serve
+from server.in_process_server import Harness, Person, check_problem, run, run_for_one, serve
 from vademecum.model.agents.spool_layout import BLOCK_COUNT_FILE, REASON_FILE, count_blocks
 from vademecum.model.records.paths import user_folder
 from vademecum.model.schema.constants import OWNER
@@ -47,7 +47,7 @@ def test_ingest_continues_after_a_transient_error(
             raise OSError(errno.EMFILE, "Too many open files")
         return real(*given)
 
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         with capture_logs() as logs:
             monkeypatch.setattr(spool_files, name, fail)
             await soon(lambda: failures[0] == 3)
@@ -62,7 +62,7 @@ def test_ingest_continues_after_a_transient_error(
 
 
 def test_request_succeeds_if_spool_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, event())
 
         def fail(_: Path) -> list[Path]:
@@ -107,7 +107,7 @@ def test_events_of_full_account_are_reported_once_and_ingested_later(
     run(scenario)
 
 
-async def delete_account(h: ServerHarness, person: Person) -> None:
+async def delete_account(h: Harness, person: Person) -> None:
     answer = await person.call("DELETE", "/v1/me", json=LEAVE)
     assert answer.status_code == 200, answer.text
 
@@ -115,7 +115,7 @@ async def delete_account(h: ServerHarness, person: Person) -> None:
 def test_spool_read_error_from_lack_of_resources_advises_only_to_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         out_of_files = OSError(errno.EMFILE, "Too many open files")
 
         def no_content(path: Path) -> bytes:
@@ -142,7 +142,7 @@ def test_forget_fails_without_a_receipt_if_spool_cannot_be_listed(
 ) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)
 
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, event("in the rows"))
         folder = spool_events(h, email_of(h, ada).upper(), event("waits"))
         real, failures = spool_files.list_user_folders, [1, 1]
@@ -164,7 +164,7 @@ def test_forget_fails_without_a_receipt_if_spool_cannot_be_listed(
 
 
 def test_spooled_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         address = email_of(h, ada)
         spool_events(h, address, event("before"))
         await delete_account(h, ada)
@@ -182,7 +182,7 @@ def test_spooled_events_of_deleted_account_are_deleted(tmp_path: Path) -> None:
 
 
 def test_spooled_events_of_recreated_account_are_ingested(tmp_path: Path) -> None:
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         address = email_of(h, ada)
         await delete_account(h, ada)
         assert was_deleted(tmp_path, address)
@@ -244,7 +244,7 @@ def test_deletion_records_in_old_format_are_readable(tmp_path: Path) -> None:
 
 
 def test_forget_reports_spool_folder_that_cannot_be_deleted(tmp_path: Path) -> None:
-    async def scenario(h: ServerHarness, ada: Person) -> None:
+    async def scenario(h: Harness, ada: Person) -> None:
         await send_events(ada, event("an aubergine in the rows"))
         await h.drain_jobs(ada)
         elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")

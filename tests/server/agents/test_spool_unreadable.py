@@ -45,10 +45,9 @@ def test_undeletable_spool_file_does_not_stop_deletion_of_other_files(tmp_path: 
                         (path / "shut").mkdir()
                         (path / "shut" / "x").touch()
                         (path / "shut").chmod(0)
-            message = check_problem(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")[
-                "detail"
-            ]
-            assert message.startswith("All other data is erased.") and await list_observations(ada) == []
+            problem = check_problem(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")
+            assert problem["detail"].startswith("All other data is erased.")
+            assert await list_observations(ada) == []
             assert [[path.name for path in one.iterdir()] for one in (folder, rejected)] == [["shut"]] * 2
 
     with without_root_access():
@@ -81,18 +80,15 @@ def test_unreadable_spool_folder_is_reported_and_other_folders_are_ingested(
             ]
             assert unread[-1] in (f"spool/{address}", f"rejected/{address}")
             row = next(iter((await ben.live("projects")).values()))
-            message = check_problem(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")[
-                "detail"
-            ]
+            problem = check_problem(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
             assert (
-                "Permission denied" in message
-                and "another user" in message
+                "Permission denied" in problem["detail"]
+                and "another user" in problem["detail"]
                 and len(await list_observations(ben)) == 1
             )
-            message = check_problem(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")[
-                "detail"
-            ]
-            assert message.startswith("All other data is erased.") and await list_observations(ben) == []
+            problem = check_problem(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")
+            assert problem["detail"].startswith("All other data is erased.")
+            assert await list_observations(ben) == []
         async with serve(tmp_path):  # the server must start despite the unreadable folder
             shut.chmod(0o700)
 

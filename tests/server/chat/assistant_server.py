@@ -14,7 +14,7 @@ CANARY = "Zanzibarquokka"
 
 
 @asynccontextmanager
-async def start_assistant_server(tmp_path, *rules, **settings):
+async def serve_with_llm(tmp_path, *rules, **settings):
     """Run a server and a scripted model as its assistant. Yield both."""
     async with (
         start_llm(*rules) as model,
@@ -87,7 +87,7 @@ def text_of(events):
 
 def scenario_of(tmp_path, scenario, *rules, **settings):
     async def whole():
-        async with start_assistant_server(tmp_path, *rules, **settings) as (h, model):
+        async with serve_with_llm(tmp_path, *rules, **settings) as (h, model):
             await scenario(h, model, await h.person())
 
     run(whole)

@@ -11,7 +11,7 @@ from server.chat.assistant_server import (
     last_event,
     read_answer,
     scenario_of,
-    start_assistant_server,
+    serve_with_llm,
     stream_answer,
     text_of,
     wait_for_first_word,
@@ -155,9 +155,7 @@ async def test_proxy_of_environment_is_used_for_endpoint_only_if_enabled(tmp_pat
         said = []
         for wanted in (False, True):
             folder = tmp_path / str(wanted)
-            async with start_assistant_server(
-                folder, Rule(say=["directly"]), assistant_environment=wanted
-            ) as (h, _):
+            async with serve_with_llm(folder, Rule(say=["directly"]), assistant_environment=wanted) as (h, _):
                 said.append(text_of(await read_answer(await h.person())))
         assert said == ["directly", "by proxy"]
 

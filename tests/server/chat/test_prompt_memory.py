@@ -23,7 +23,7 @@ from server.chat.prompt_canaries import (
     read_context,
     recalled_ids,
 )
-from server.in_process_server import Person, ServerHarness, check_problem, serve
+from server.in_process_server import Harness, Person, check_problem, serve
 from server.memory.extracting_server import reply, scenario_of, wait_until_finished
 from server.scripted_llm import Rule
 from vademecum.model.chat.prompt import BUDGETS
@@ -151,7 +151,7 @@ async def test_turn_is_recalled_only_after_leaving_the_prompt_window(
 
 
 def test_prompt_recalls_neither_the_answered_turn_nor_later_turns(tmp_path: Path) -> None:
-    async def scenario(h: ServerHarness, model: Any, ada: Person) -> None:
+    async def scenario(h: Harness, model: Any, ada: Person) -> None:
         await ada.add("sessions", session("s1"), session("s2"))
         turns = [
             episode(f"e{n}", "s1", createdAt=day(n), userMessage=canary_text(f"e{n}"), aiResponse="")
@@ -230,7 +230,7 @@ SAID = "Ada Brook runs the Old Mill."
 def test_recalled_memory_in_answer_is_not_extracted_again(tmp_path: Path, echo: str) -> None:
     """The assistant's answer repeats either the whole prompt or only the statement without its delimiters."""
 
-    async def scenario(h: ServerHarness, model: Any, ada: Person) -> None:
+    async def scenario(h: Harness, model: Any, ada: Person) -> None:
         await ada.add("sessions", session("s1"), session("s2"))
         await ada.add("memories", memory("m1", text=SAID, sessionIds=["s2"]))
         query = "Who runs the mill?"

@@ -10,7 +10,7 @@ import pytest
 from property.rows import dead, memory, session
 from server.accounts.account_clients import owner
 from server.chat.prompt_canaries import canaries_in, canary_text, create_canaries, read_context, recalled_ids
-from server.in_process_server import ServerHarness, serve, stop_index
+from server.in_process_server import Harness, serve, stop_index
 from vademecum.services.chat.prompt_context import FALLBACK_NOTICE
 from vademecum.services.chat.prompt_memory import TIMEOUT_NOTICE
 
@@ -33,7 +33,7 @@ async def test_stale_memory_index_recalls_no_superseded_or_deleted_memory(
         assert recalled_ids(context) == ["here"] and canaries_in(context) == {"here"}
 
 
-def break_index(h: ServerHarness, fault: str) -> None:
+def break_index(h: Harness, fault: str) -> None:
     async def read(*_: Any) -> Any:
         if fault == "broken":
             raise OSError("the disk is gone")

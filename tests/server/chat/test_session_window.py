@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from property.rows import day, episode, fact, memory, session
-from server.in_process_server import Person, ServerHarness, serve
+from server.in_process_server import Harness, Person, serve
 
 LEASE = "The pet deposit is R2,500, due with the rent of the flat."
 FACT = {"key": "pet deposit", "value": "R2,500"}
@@ -20,7 +20,7 @@ CONVERSATION = "[CONVERSATION CONTEXT]"
 
 
 @asynccontextmanager
-async def restarted(data: Path, person: Person, **settings: Any) -> AsyncIterator[ServerHarness]:
+async def restarted(data: Path, person: Person, **settings: Any) -> AsyncIterator[Harness]:
     """Start another server on the same folder and connect `person` to it with the same token."""
     async with serve(data, **settings) as h:
         client = (await h.person()).client
@@ -192,7 +192,7 @@ async def test_document_removed_during_question_is_not_in_the_prompt(tmp_path: P
         assert gone not in made["scope"]["search"]["documentIds"]
 
 
-def _after_seeking(h: ServerHarness, act: Callable[[], Awaitable[Any]]) -> None:
+def _after_seeking(h: Harness, act: Callable[[], Awaitable[Any]]) -> None:
     seeker = h.services.document_search._hybrid_search
     seek = seeker.search_hybrid
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from property.rows import fact
-from server.in_process_server import Person, ServerHarness, check_problem, run, serve
+from server.in_process_server import Harness, Person, check_problem, reconnect, run, serve
 from vademecum.model.records.paths import user_folder
 from wait_until import soon
 
@@ -31,9 +31,9 @@ HEADER = 3 * 4096
 BLOCK = 16_384
 
 
-def move_in(h: ServerHarness, *people: Person) -> None:
+def move_in(h: Harness, *people: Person) -> None:
     for one in people:
-        one.client._transport.app = h.app  # type: ignore[attr-defined]
+        reconnect(h, one)
 
 
 def file_of(data: Path, person: Person) -> Path:

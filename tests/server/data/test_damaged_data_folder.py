@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from property.rows import fact
-from server.in_process_server import check_problem, run, serve
+from server.in_process_server import check_problem, reconnect, run, serve
 from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.errors import Broken
 from vademecum.model.records.paths import user_folder
@@ -61,7 +61,7 @@ def test_server_starts_despite_leftover_that_cannot_be_removed(tmp_path: Path) -
                 assert await one.push("facts", fact("f1")) == []
         (user_folder(tmp_path, ada.id) / "records.duckdb.new").mkdir()
         async with serve(tmp_path) as h:
-            bob.client._transport.app = h.app  # type: ignore[attr-defined]
+            reconnect(h, bob)
             assert set(await bob.live("facts")) == {"f1"}
 
     run(scenario)
@@ -109,7 +109,7 @@ def test_missing_records_file_is_not_replaced_by_an_empty_file(tmp_path: Path) -
             (user_folder(data, one.id) / "records.duckdb").unlink()
         async with serve(data) as h:
             for one in (ada, bob):
-                one.client._transport.app = h.app  # type: ignore[attr-defined]
+                reconnect(h, one)
                 said = check_problem(
                     await one.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN"
                 )
@@ -169,7 +169,7 @@ def test_missing_records_of_account_with_ledger_are_an_error(
         shutil.rmtree(tmp_path / "users")  # as if the disk were not mounted
         async with serve(tmp_path) as h:
             for one in (bob, carl):
-                one.client._transport.app = h.app  # type: ignore[attr-defined]
+                reconnect(h, one)
             assert "problem" in (await bob.call("GET", "/v1/me")).json()
             (damaged,) = (await h.services.backup.create(tmp_path.with_name("of nothing"))).damaged
             assert damaged.email == h.services.accounts.name_of(bob.id) and "is missing" in damaged.problem
@@ -203,7 +203,7 @@ def test_unreadable_ledger_blocks_only_its_own_account(tmp_path: Path) -> None:
         _folder(user_ledger(tmp_path, ada.id).path)
         async with serve(tmp_path) as h:
             for one in (ada, bob):
-                one.client._transport.app = h.app  # type: ignore[attr-defined]
+                reconnect(h, one)
             detail = check_problem(
                 await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN"
             )["detail"]

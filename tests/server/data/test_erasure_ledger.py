@@ -15,7 +15,7 @@ from property.rows import (
     summary,
 )
 from property.sync_wire import forget, send, stored
-from server.in_process_server import run, serve
+from server.in_process_server import reconnect, run, serve
 from vademecum.engines.duckdb.erasure_ledger import newest
 from vademecum.engines.duckdb.paths import user_ledger
 
@@ -38,7 +38,7 @@ def fail_appends(path):
 async def restart(data, person, work):
     """Start another server on the same data and run `scenario` on it."""
     async with serve(data) as h:
-        person.client._transport.app = h.app
+        reconnect(h, person)
         await work(h)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from property.rows import fact
-from server.in_process_server import check_problem, run, serve
+from server.in_process_server import check_problem, reconnect, run, serve
 from server.listening_server import listen, listen_on_port
 from vademecum.model.records.paths import user_folder
 
@@ -22,7 +22,7 @@ def test_fenced_account_gets_explanation_and_other_accounts_work(tmp_path: Path)
             email = h.services.accounts.accounts[ada.id].email
         async with serve(tmp_path) as h:
             for one in (ada, bob):
-                one.client._transport.app = h.app  # type: ignore[attr-defined]
+                reconnect(h, one)
             detail = check_problem(await ada.call("GET", PULL), 503, "FENCED")["detail"]
             file = user_folder(tmp_path, ada.id) / "records.duckdb"
             assert email in detail and str(file) in detail and "a block of the file is corrupt" in detail

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from property.rows import dead, fact
 from server.data.export_reader import exported, rows_of
-from server.in_process_server import Person, ServerHarness, browser, check_problem, run, serve
+from server.in_process_server import Harness, Person, browser, check_problem, reconnect, run, serve
 from vademecum.cli.doctor import _examine_erasures
 from vademecum.errors import Busy, NotYetErased
 from vademecum.model.sync.transaction import SEQ_JUMP
@@ -43,14 +43,14 @@ def full(at: int = FULL) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
 
 
-async def with_a_long_log(h: ServerHarness) -> Person:
+async def with_a_long_log(h: Harness) -> Person:
     ada = await h.person()
     for number in range(LOG):
         await ada.add("facts", *(fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)))
     return ada
 
 
-async def seq(h: ServerHarness, person: Person) -> int:
+async def seq(h: Harness, person: Person) -> int:
     async with h.services.users.open(person.id) as store:
         return store.seq
 
@@ -60,7 +60,7 @@ def log_of(data: Path, person: Person) -> Path:
     return log
 
 
-async def ready(h: ServerHarness) -> tuple[int, str]:
+async def ready(h: Harness) -> tuple[int, str]:
     async with browser(h) as anonymous:
         answer = await anonymous.get("/ready")
         return answer.status_code, answer.json()["store"]
@@ -93,7 +93,7 @@ def test_failed_checkpoint_keeps_account_readable_until_space_returns(
             assert not log.exists() or log.stat().st_size < 100_000
             assert await ready(h) == (200, "ok")
         async with serve(tmp_path) as h:
-            ada.client._transport.app = h.app  # type: ignore[attr-defined]
+            reconnect(h, ada)
             assert len(await ada.live("facts")) == 10 * LOG + 1
 
     run(scenario)
@@ -305,7 +305,7 @@ def test_server_starts_on_full_disk_with_expired_sessions(tmp_path: Path) -> Non
             await h.services.accounts.save_token(expired)
         with capture_logs(), full(10):
             async with serve(tmp_path) as h:
-                ada.client._transport.app = h.app  # type: ignore[attr-defined]
+                reconnect(h, ada)
                 assert set(await ada.live("facts")) == {"f1"}
                 assert h.services.accounts.tokens_of(ada.id) == [token]
 

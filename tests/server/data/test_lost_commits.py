@@ -7,17 +7,12 @@ from structlog.testing import capture_logs
 
 from property.rows import day, dead, fact
 from property.sync_wire import epoch, page, send
-from server.in_process_server import check_problem, run, serve
+from server.in_process_server import check_problem, reconnect, run, serve
 from vademecum.cli.doctor import _examine_rollbacks
 from vademecum.model.records.paths import user_folder
 
 ROWS = 6
 LOG = "records.duckdb.wal"
-
-
-async def at(h, person):
-    person.client._transport.app = h.app
-    return person
 
 
 class LoggedAccount:
@@ -84,7 +79,7 @@ def test_losing_the_end_of_a_log_begins_one_new_epoch(tmp_path, lost):
         ada, lwt = account.ada, account.checkpoint["lwt"]
         with capture_logs() as logs:
             async with serve(account.data) as h:
-                await at(h, ada)
+                reconnect(h, ada)
                 answer = await ada.call("GET", "/v1/sync/facts/0/pull", params=account.checkpoint)
                 check_problem(answer, 409, "EPOCH")
                 assert set(await ada.live("facts")) == {f"f{n}" for n in range(left)}
@@ -99,7 +94,7 @@ def test_losing_the_end_of_a_log_begins_one_new_epoch(tmp_path, lost):
         assert not finding.ok and ada.id in finding.detail and "write-ahead log" in finding.detail
         for _ in range(2):
             async with serve(account.data) as h:
-                await at(h, ada)
+                reconnect(h, ada)
                 assert await epoch(ada) == new
                 assert len(await ada.live("facts")) == ROWS
 
@@ -112,7 +107,7 @@ def test_new_epoch_after_lost_commits_begins_once_without_device_pushes(tmp_path
         found = set()
         for _ in range(3):
             async with serve(account.data) as h:
-                found.add(await epoch(await at(h, account.ada)))
+                found.add(await epoch(reconnect(h, account.ada)))
                 async with h.services.users.detached(account.ada.id):
                     pass
                 found.add(await epoch(account.ada))
@@ -125,7 +120,7 @@ def test_server_restart_with_intact_log_keeps_the_epoch(tmp_path):
     async def scenario(account):
         account.put_back(account.ends[-1])
         async with serve(account.data) as h:
-            assert await epoch(await at(h, account.ada)) == account.epoch
+            assert await epoch(reconnect(h, account.ada)) == account.epoch
             assert len(await account.ada.live("facts")) == ROWS
         assert _examine_rollbacks(account.data).ok
 
@@ -144,7 +139,7 @@ def test_epoch_is_kept_if_high_water_marks_are_unreadable(tmp_path, damage):
             account.marks.write_bytes({"empty": b"", "flipped": flipped, "garbage": b"\0\xff" * 99}[damage])
         account.put_back(account.ends[2])
         async with serve(account.data) as h:
-            ada = await at(h, account.ada)
+            ada = reconnect(h, account.ada)
             assert await epoch(ada) == account.epoch
             assert len(await ada.live("facts")) == 3
             assert await send(ada, "facts", (fact("new"), None)) == []
@@ -161,11 +156,11 @@ def test_high_water_mark_behind_last_commit_keeps_epoch_and_catches_up(tmp_path)
         account.marks.write_bytes(b"".join(lines[: len(lines) // 2]))
         account.put_back(account.ends[-1])
         async with serve(account.data) as h:
-            assert await epoch(await at(h, account.ada)) == account.epoch
+            assert await epoch(reconnect(h, account.ada)) == account.epoch
         assert _examine_rollbacks(account.data).ok
         account.put_back(account.ends[-2])
         async with serve(account.data) as h:
-            assert await epoch(await at(h, account.ada)) != account.epoch
+            assert await epoch(reconnect(h, account.ada)) != account.epoch
 
     run_on_account(tmp_path, scenario)
 
@@ -176,11 +171,11 @@ def test_epoch_is_kept_if_records_and_high_water_marks_are_both_old(tmp_path):
     async def scenario(account):
         marks = account.marks.read_bytes()
         async with serve(account.data) as h:
-            await send(await at(h, account.ada), "facts", (fact("later"), None))
+            await send(reconnect(h, account.ada), "facts", (fact("later"), None))
         account.put_back(account.ends[-1])
         account.marks.write_bytes(marks)
         async with serve(account.data) as h:
-            assert await epoch(await at(h, account.ada)) == account.epoch
+            assert await epoch(reconnect(h, account.ada)) == account.epoch
 
     run_on_account(tmp_path, scenario)
 
@@ -188,13 +183,13 @@ def test_epoch_is_kept_if_records_and_high_water_marks_are_both_old(tmp_path):
 def test_lost_delete_is_reapplied_from_ledger_and_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with serve(account.data) as h:
-            ada = await at(h, account.ada)
+            ada = reconnect(h, account.ada)
             await send(ada, "facts", (dead(fact("f0")), fact("f0")), (fact("later"), None))
             await h.drain_jobs(ada)
         account.put_back(account.ends[-1])
         for _ in range(2):
             async with serve(account.data) as h:
-                await at(h, ada)
+                reconnect(h, ada)
                 assert set(await ada.live("facts")) == {f"f{n}" for n in range(1, ROWS)}
                 account.epochs = {*getattr(account, "epochs", ()), await epoch(ada)}
         assert len(account.epochs) == 1 and account.epoch not in account.epochs
@@ -207,14 +202,14 @@ def test_erasure_of_newest_rows_keeps_the_epoch(tmp_path):
 
     async def scenario(account):
         async with serve(account.data) as h:
-            ada = await at(h, account.ada)
+            ada = reconnect(h, account.ada)
             await send(ada, "facts", (fact("f0") | {"value": "v", "updatedAt": day(5)}, fact("f0")))
             await send(ada, "facts", (dead(fact("f5")), fact("f5")))
             await h.drain_jobs(ada)
             await h.services.users.rewrite(ada.id)
             assert await epoch(ada) == account.epoch
         async with serve(account.data) as h:
-            assert await epoch(await at(h, ada)) == account.epoch
+            assert await epoch(reconnect(h, ada)) == account.epoch
         assert _examine_rollbacks(account.data).ok
 
     run_on_account(tmp_path, scenario)
@@ -223,7 +218,7 @@ def test_erasure_of_newest_rows_keeps_the_epoch(tmp_path):
 def test_restored_backup_begins_one_epoch(tmp_path):
     async def scenario(account):
         async with serve(account.data) as h:
-            ada = await at(h, account.ada)
+            ada = reconnect(h, account.ada)
             await h.services.backup.create(tmp_path / "backup")
             await send(ada, "facts", (fact("later"), None))
             await h.services.restore.restore_all(tmp_path / "backup")
@@ -233,7 +228,7 @@ def test_restored_backup_begins_one_epoch(tmp_path):
                 pass
             assert await epoch(ada) == new
         async with serve(account.data) as h:
-            assert await epoch(await at(h, ada)) == new
+            assert await epoch(reconnect(h, ada)) == new
         assert _examine_rollbacks(account.data).ok
 
     run_on_account(tmp_path, scenario)
@@ -245,12 +240,12 @@ def test_restored_records_continue_above_the_high_water_mark(tmp_path):
             await h.services.backup.create(tmp_path / "backup")
         # The restart makes `seq` jump, so the mark is far above the backup.
         async with serve(account.data) as h:
-            await send(await at(h, account.ada), "facts", (fact("later"), None))
+            await send(reconnect(h, account.ada), "facts", (fact("later"), None))
             last = (await page(account.ada, "facts"))["checkpoint"]["lwt"]
         (user_folder(account.data, account.ada.id) / "records.duckdb").unlink()
         async with serve(account.data) as h:
             await h.services.restore.restore_all(tmp_path / "backup")
-            new = await epoch(await at(h, account.ada))
+            new = await epoch(reconnect(h, account.ada))
             await send(account.ada, "facts", (fact("again"), None))
             assert (await page(account.ada, "facts"))["checkpoint"]["lwt"] > last
             assert await epoch(account.ada) == new
@@ -266,10 +261,10 @@ def test_backup_on_another_server_begins_one_epoch(tmp_path):
         other = tmp_path / "other"
         async with serve(other) as h:
             await h.services.restore.restore_all(tmp_path / "backup")
-            new = await epoch(await at(h, account.ada))
+            new = await epoch(reconnect(h, account.ada))
             assert len(await account.ada.live("facts")) == ROWS
         async with serve(other) as h:
-            assert await epoch(await at(h, account.ada)) == new
+            assert await epoch(reconnect(h, account.ada)) == new
         assert _examine_rollbacks(other).ok
 
     run_on_account(tmp_path, scenario)
@@ -281,10 +276,10 @@ def test_recreated_account_with_same_id_has_no_high_water_mark(tmp_path):
         async with serve(account.data) as h:
             await h.services.users.remove(ada.id)
             assert h.services.users.marks.of(ada.id) == 0
-            new = await epoch(await at(h, ada))
+            new = await epoch(reconnect(h, ada))
             await send(ada, "facts", (fact("f"), None))
         async with serve(account.data) as h:
-            assert await epoch(await at(h, ada)) == new
+            assert await epoch(reconnect(h, ada)) == new
         assert _examine_rollbacks(account.data).ok
 
     run_on_account(tmp_path, scenario)

@@ -11,7 +11,7 @@ import pytest
 
 from property.rows import fact
 from server.data.test_damaged_accounts import file_of
-from server.in_process_server import Person, ServerHarness, run, serve
+from server.in_process_server import Harness, Person, run, serve
 from vademecum.engines.duckdb import recovery
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.engines.duckdb.user_store import remove_leftovers
@@ -28,13 +28,13 @@ async def copy_with_log(data: Path, ada: Person, to: Path) -> None:
     assert (to / LOG).stat().st_size > 0
 
 
-async def put_back(h: ServerHarness, ada: Person, copy: Path) -> None:
+async def put_back(h: Harness, ada: Person, copy: Path) -> None:
     """Detach the account's file and replace its folder by `copy`."""
     async with h.services.users.detached(ada.id) as folder:
         shutil.copytree(copy, folder, dirs_exist_ok=True)
 
 
-async def recovered(h: ServerHarness, ada: Person) -> None:
+async def recovered(h: Harness, ada: Person) -> None:
     await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")
 
     async def is_open() -> bool:

@@ -11,7 +11,7 @@ import pytest
 from folder_listing import files_below
 from property.rows import bumped, day, dead, episode, session
 from property.sync_wire import epoch, forget, send
-from server.in_process_server import run, serve
+from server.in_process_server import reconnect, run, serve
 from vademecum.engines.duckdb.erasure_replay import replay_erasures
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.errors import Broken
@@ -56,7 +56,7 @@ def test_interrupted_restore_leaves_records_unchanged(tmp_path, monkeypatch):
                 assert not files_containing(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
         async with serve(tmp_path / "data") as h:
-            ada.client._transport.app = h.app
+            reconnect(h, ada)
             assert (await epoch(ada), await ada.pull("sessions")) == before
 
     run(scenario)

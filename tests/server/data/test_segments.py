@@ -9,7 +9,7 @@ import pytest
 
 from property.rows import fact
 from property.sync_wire import send
-from server.in_process_server import run, serve
+from server.in_process_server import reconnect, run, serve
 from vademecum.engines.duckdb import body_cache
 from vademecum.model.sync import cascade
 
@@ -146,7 +146,7 @@ def test_reopening_an_accounts_file_preserves_its_pull_pages(tmp_path):
                 await send(ada, "facts", ({**made[number], "_deleted": True}, None))
             before = await ada.pull("facts")
         async with serve(tmp_path) as h:
-            ada.client._transport.app = h.app
+            reconnect(h, ada)
             assert await ada.pull("facts") == before
             assert len(before) == 300
 

@@ -6,16 +6,11 @@ import pytest
 
 from property.rows import dead, fact, project, session
 from property.sync_wire import epoch, forget, page, send, stored
-from server.in_process_server import check_problem, run, serve
+from server.in_process_server import check_problem, reconnect, run, serve
 from vademecum.cli.doctor import _examine_rollbacks
 from vademecum.engines.duckdb.paths import user_ledger
 from vademecum.model.records.paths import user_folder
 from vademecum.services.sync.stream import CLOSED
-
-
-async def at(h, person):
-    person.client._transport.app = h.app
-    return person
 
 
 def replace_by_copy(data, erase, check, *rows):
@@ -29,14 +24,14 @@ def replace_by_copy(data, erase, check, *rows):
                 assert await send(ada, name, (row, None)) == []
         shutil.copytree(user_folder(data, ada.id), copy)
         async with serve(data) as h:
-            await erase(await at(h, ada))
+            await erase(reconnect(h, ada))
             await h.drain_jobs(ada)
             seen["checkpoint"] = (await page(ada, "facts"))["checkpoint"]
             seen["epoch"] = await epoch(ada)
         shutil.rmtree(user_folder(data, ada.id))
         copy.rename(user_folder(data, ada.id))
         async with serve(data) as h:
-            await check(h, await at(h, ada), seen)
+            await check(h, reconnect(h, ada), seen)
 
     run(scenario)
 
@@ -114,7 +109,7 @@ def test_ordinary_server_restart_keeps_the_epoch(tmp_path, restarts):
             seen["epoch"] = await epoch(ada)
         for _ in range(restarts):
             async with serve(tmp_path) as h:
-                assert await epoch(await at(h, ada)) == seen["epoch"]
+                assert await epoch(reconnect(h, ada)) == seen["epoch"]
                 await send(ada, "facts", (fact("h", createdAt="2099-01-01T00:00:00.000Z"), None))
         assert _examine_rollbacks(tmp_path).ok
 

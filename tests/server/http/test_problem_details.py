@@ -10,9 +10,8 @@ from server.in_process_server import browser, check_problem, run, serve, with_to
 def test_problem_says_if_token_is_invalid_or_browser_is_signed_out(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
-            detail = check_problem(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")[
-                "detail"
-            ]
+            answer = await with_token(h, "no-such-token").get("/v1/me")
+            detail = check_problem(answer, 401, "SIGNED_OUT")["detail"]
             assert detail.startswith("This API token is unknown or revoked.")
             detail = check_problem(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")["detail"]
             assert detail.startswith("You are signed out.")

@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from property.rows import episode, project, session
-from server.chat.assistant_server import start_assistant_server
+from server.chat.assistant_server import serve_with_llm
 from server.in_process_server import run
 
 FOUND = {
@@ -30,18 +30,15 @@ def reply(**found):
 
 def scenario_of(tmp_path, scenario, *rules, **settings):
     async def whole():
-        async with start_extracting_server(tmp_path, *rules, **settings) as (h, model):
+        async with serve_with_jobs(tmp_path, *rules, **settings) as (h, model):
             await scenario(h, model, await h.person())
 
     run(whole)
 
 
 @asynccontextmanager
-async def start_extracting_server(tmp_path, *rules, **settings):
-    async with start_assistant_server(tmp_path, *rules, **{"extraction_daily": 1000, **settings}) as (
-        h,
-        model,
-    ):
+async def serve_with_jobs(tmp_path, *rules, **settings):
+    async with serve_with_llm(tmp_path, *rules, **{"extraction_daily": 1000, **settings}) as (h, model):
         yield h, model
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from property.rows import dead, entity, episode, memory, project, relationship, session
 from server.agents.agent_events import event, join_project, send_events
-from server.in_process_server import Person, ServerHarness
+from server.in_process_server import Harness, Person
 
 Params = dict[str, str]
 Scope = dict[str, str]
@@ -57,7 +57,7 @@ REFUSED: list[tuple[Params, int]] = [
 ]
 
 
-async def create_scoped_rows(h: ServerHarness) -> Person:
+async def create_scoped_rows(h: Harness) -> Person:
     """Create Ada's rows in the pool and in two projects, and return Ada.
 
     On the first call for a server, also create Eva, whose rows must never appear in Ada's results.

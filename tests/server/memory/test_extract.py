@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from property.rows import day, episode, fact, project, session
-from server.in_process_server import check_problem, serve
+from server.in_process_server import check_problem, reconnect, serve
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
@@ -401,7 +401,7 @@ def test_server_restart_resumes_unfinished_extraction_jobs(tmp_path):
 
     async def started(h, model, _):
         (ada,) = people
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 2)
         assert len((await extracted_rows(ada))["memories"]) == 1
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from property.rows import entity, episode, fact, memory, project, session
-from server.in_process_server import serve
+from server.in_process_server import reconnect, serve
 from server.memory.extracting_server import (
     FOUND,
     REPLY,
@@ -189,7 +189,7 @@ def test_server_restart_after_storing_extraction_adds_no_rows(tmp_path):
 
     async def started(h, model, _):
         (ada,) = people
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         before = await extracted_rows(ada)
         async with h.services.users.open(ada.id) as store:
             (job,) = (await store.list_jobs(1))[0]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from property.rows import entity, episode, project, relationship, session, summary
-from server.in_process_server import ServerHarness, check_problem, run_for_one, serve
+from server.in_process_server import Harness, check_problem, run_for_one, serve
 from server.listening_server import listen, run_over_network
 from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, create_rows, get, ids, post
 from server.sync.test_quotas import small
@@ -96,7 +96,7 @@ async def test_writes_after_forget_succeed_even_if_clock_was_set_back(tmp_path):
     times = ["2026-01-02T00:00:00.000Z"]
     app = create_app(Settings(data=tmp_path, models=tmp_path / "none"), clock=lambda: times[0])
     async with app.lifespan():
-        ada = await ServerHarness(app.state.services, app).person()
+        ada = await Harness(app.state.services, app).person()
         await post(ada, "projects", name="Mill")
         await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         times[0] = "2026-01-01T00:00:00.000Z"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.in_process_server import Person, ServerHarness, serve, stop_index, with_token
+from server.in_process_server import Harness, Person, reconnect, serve, stop_index
 from server.memory.test_recall import WORD, create_sessions, look, recalled, seen
 from server.models.model_change_server import opened, use
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
@@ -20,20 +20,15 @@ from vademecum.services.memory import memory_index
 from wait_until import soon
 
 
-def reconnect(h: ServerHarness, person: Person) -> Person:
-    """Return the person with a client that is connected to the server `h`, which uses the same folder."""
-    return Person(person.id, with_token(h, person.client.headers["Authorization"].removeprefix("Bearer ")))
-
-
-async def lacking(h: ServerHarness, person: Person) -> list[str]:
+async def lacking(h: Harness, person: Person) -> list[str]:
     return await h.services.recall.indexes.read(person.id, VectorIndex.without_vectors)
 
 
-async def cosines(h: ServerHarness, person: Person, text: str, kind: Any = "episodes") -> dict[str, float]:
+async def cosines(h: Harness, person: Person, text: str, kind: Any = "episodes") -> dict[str, float]:
     return dict(await h.services.recall.nearest(person.id, Pool(), text, kind, 100))
 
 
-async def talked(h: ServerHarness, count: int, start: int = 0) -> Person:
+async def talked(h: Harness, count: int, start: int = 0) -> Person:
     ada = await h.person()
     assert await ada.push("sessions", session("s1")) == []
     turns = [episode(f"e{n}", "s1", userMessage=f"{WORD} number {n}") for n in range(start, start + count)]

@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.in_process_server import (
-    MODELS,
-    Person,
-    ServerHarness,
-    check_problem,
-    serve,
-    stop_index,
-    with_token,
-)
+from server.in_process_server import MODELS, Harness, Person, check_problem, serve, stop_index, with_token
 from vademecum.engines.lance import Block, Chunk
 from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
@@ -35,7 +27,7 @@ ASKED: dict[str, dict[str, set[str]]] = {
 }
 
 
-async def create_sessions(h: ServerHarness) -> Person:
+async def create_sessions(h: Harness) -> Person:
     """Create sessions in two projects and in the pool, one turn per session with the session's id, and an entity per
     project.
     """
@@ -167,9 +159,7 @@ async def test_matches_outside_scope_do_not_displace_search_results(tmp_path: Pa
         assert await seen(ada, sessionId="loose", limit=2) == {"loose", "other"}
 
 
-async def recalled(
-    h: ServerHarness, person: Person, scope: MemoryScope, q: str, *kinds: Any
-) -> dict[str, str]:
+async def recalled(h: Harness, person: Person, scope: MemoryScope, q: str, *kinds: Any) -> dict[str, str]:
     found = await h.services.recall.search(person.id, scope, q, frozenset(kinds or KINDS), 100)
     return {one.id: one.text for one in found}
 

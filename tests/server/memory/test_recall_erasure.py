@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.in_process_server import Person, ServerHarness, serve
+from server.in_process_server import Harness, Person, serve
 from vademecum.model.memory.indexable_text import kind_of
 from vademecum.model.records.paths import user_folder
 from vademecum.services.data.erase import scan
@@ -33,7 +33,7 @@ KEPT: dict[str, dict[str, Any]] = {
 }
 
 
-async def told(h: ServerHarness) -> Person:
+async def told(h: Harness) -> Person:
     ada = await h.person()
     assert await ada.push("projects", project("p1")) == []
     assert await ada.push("sessions", session("s1"), session("s2")) == []
@@ -44,7 +44,7 @@ async def told(h: ServerHarness) -> Person:
     return ada
 
 
-async def needles(h: ServerHarness, person: Person, *keys: str) -> list[bytes]:
+async def needles(h: Harness, person: Person, *keys: str) -> list[bytes]:
     """Return the bytes that the memory index stores for these rows: texts and vectors."""
     model = await h.services.inference.get()
     assert model is not None

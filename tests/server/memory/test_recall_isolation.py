@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from property.rows import dead, entity, episode, memory, project, session
-from server.in_process_server import Person, ServerHarness
+from server.in_process_server import Harness, Person
 from server.models.model_change_server import opened
 from vademecum.model.memory.scope import InProject, Pool
 
@@ -45,7 +45,7 @@ class Books:
         return {turn for turn, where in self.turns.items() if self.home(where) == home}
 
 
-async def furnish(h: ServerHarness, number: int) -> Books:
+async def furnish(h: Harness, number: int) -> Books:
     rows = Books(await h.person(), f"u{number}")
     rows.projects = {f"p{n}" for n in range(PROJECTS)}
     assert await rows.person.push("projects", *map(project, sorted(rows.projects))) == []
@@ -104,7 +104,7 @@ async def delete_project(rows: Books, rng: Random) -> None:
         rows.memories = {i: home for i, home in rows.memories.items() if home != gone}
 
 
-async def ask(h: ServerHarness, rows: Books, rng: Random) -> int:
+async def ask(h: Harness, rows: Books, rng: Random) -> int:
     """Search all kinds of rows in one session, and check that all results are in its scope.
 
     Return the number of results.

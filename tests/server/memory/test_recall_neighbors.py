@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.in_process_server import Person, ServerHarness, serve, stop_index
+from server.in_process_server import Harness, Person, serve, stop_index
 from server.memory.test_recall import WORD, look
 from vademecum.model.memory.indexable_text import KINDS
 from vademecum.model.memory.scope import Pool
 
 
-async def three_that_fit(h: ServerHarness) -> tuple[Person, dict[str, Any]]:
+async def three_that_fit(h: Harness) -> tuple[Person, dict[str, Any]]:
     """Create two adjacent matching turns, and one matching turn without neighbors in another session."""
     ada = await h.person()
     assert await ada.push("sessions", session("s1"), session("s2")) == []

@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET
 
 from property.rows import session
-from server.in_process_server import Person, ServerHarness, T, serve
+from server.in_process_server import Harness, Person, T, serve
 from vademecum.errors import BadRequest, Conflict, NotFound, VademecumError
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
 from vademecum.services.memory.scope import ProjectSelector, parse_project_parameter, resolve_scope
@@ -17,7 +17,7 @@ def project(row_id: str, name: str) -> dict[str, Any]:
     return {"id": row_id, "name": name, "createdAt": T, "updatedAt": T, "_deleted": False}
 
 
-async def furnished(h: ServerHarness) -> Person:
+async def furnished(h: Harness) -> Person:
     ada = await h.person()
     twins = project("t1", "Twin"), project("t2", "twin")
     assert await ada.push("projects", project("p1", "Überholung Café"), project("dead", "Gone"), *twins) == []
@@ -28,9 +28,7 @@ async def furnished(h: ServerHarness) -> Person:
     return ada
 
 
-async def scope_of(
-    h: ServerHarness, person: Person, session_id: str | None, asked: ProjectSelector
-) -> MemoryScope:
+async def scope_of(h: Harness, person: Person, session_id: str | None, asked: ProjectSelector) -> MemoryScope:
     async with h.services.users.open(person.id) as store:
         return await resolve_scope(store, session_id, asked)
 

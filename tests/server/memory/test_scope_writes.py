@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from property.rows import relationship, summary
-from server.in_process_server import Person, ServerHarness, serve
+from server.in_process_server import Harness, Person, serve
 from server.memory.scoped_rows import (
     ASKED,
     EDGES,
@@ -25,7 +25,7 @@ from server.memory.scoped_rows import (
 )
 
 
-async def with_summaries(h: ServerHarness) -> Person:
+async def with_summaries(h: Harness) -> Person:
     ada = await create_scoped_rows(h)
     await ada.add("summaries", *(summary(i, **owner) for i, owner in SUMMARIES.items()))
     return ada

@@ -6,7 +6,7 @@ import pytest
 
 from property.rows import memory, project, session
 from server.in_process_server import serve
-from server.memory.extracting_server import REPLY, push_turns, start_extracting_server, wait_until_finished
+from server.memory.extracting_server import REPLY, push_turns, serve_with_jobs, wait_until_finished
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import user_stores
 from vademecum.engines.onnx.embedder import Embedder
@@ -63,7 +63,7 @@ async def test_rewrite_can_start_during_lookup_of_repeated_memories(tmp_path, mo
 
 
 async def test_rewrite_can_start_during_lookup_of_known_entities(tmp_path, monkeypatch):
-    async with start_extracting_server(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
+    async with serve_with_jobs(tmp_path, Rule(say=[REPLY]), model=True) as (h, _):
         ada = await h.person()
         monkeypatch.setattr(Embedder, "same_memory", -1.0)
         rewrites = rewrite_before_queries(monkeypatch, h, "nearest_texts")

@@ -11,7 +11,7 @@ import pytest
 
 from folder_listing import paths_below
 from property.rows import session
-from server.in_process_server import Person, ServerHarness, serve
+from server.in_process_server import Harness, Person, serve
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.records.paths import user_folder
 from vademecum.model.schema import vector_codec
@@ -44,7 +44,7 @@ class Gate:
 
 
 @asynccontextmanager
-async def opened(data: Path, installed: Path, **settings: object) -> AsyncIterator[ServerHarness]:
+async def opened(data: Path, installed: Path, **settings: object) -> AsyncIterator[Harness]:
     data.mkdir(parents=True, exist_ok=True)
     if not (data / "model").exists():
         (data / "model").write_text("old\n")
@@ -52,11 +52,11 @@ async def opened(data: Path, installed: Path, **settings: object) -> AsyncIterat
         yield h
 
 
-async def use(h: ServerHarness, name: str) -> None:
+async def use(h: Harness, name: str) -> None:
     await h.services.model_change.use(name, h.services.accounts.accounts)
 
 
-async def with_document(h: ServerHarness, account_id: str = "") -> Person:
+async def with_document(h: Harness, account_id: str = "") -> Person:
     person = await h.person(account_id=account_id)
     await person.push("sessions", session("s1"))
     assert (await person.upload("a.txt", TEXT)).status_code == 201
@@ -77,7 +77,7 @@ async def until_used(person: Person, model: str) -> None:
     await soon(is_so)
 
 
-async def check_meaning(h: ServerHarness, person: Person, name: str) -> None:
+async def check_meaning(h: Harness, person: Person, name: str) -> None:
     """Check that the server uses this model and that the best result's score is the cosine of the model's vectors."""
     embedder = await h.services.inference.for_user(person.id)
     assert embedder is not None and embedder.manifest.id == name

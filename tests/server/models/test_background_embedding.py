@@ -7,7 +7,7 @@ import pytest
 
 from property.rows import block, document, fact
 from property.sync_wire import send
-from server.in_process_server import serve
+from server.in_process_server import reconnect, serve
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.schema import vector_codec
 from vademecum.services.search import indexing
@@ -152,7 +152,7 @@ async def test_model_installed_later_embeds_existing_blocks(tmp_path):
         await h.drain_jobs(ada)
         assert [b["embedding"] for b in await ada.pull("vectorEmbeddings")] == [None]
     async with serve(tmp_path, model=True) as h:
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         await soon(lambda: h.services.background_jobs.jobs["embed"].is_pending(ada.id))
         await h.drain_jobs(ada)
         assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from server.in_process_server import check_problem, serve
+from server.in_process_server import check_problem, reconnect, serve
 from server.models.model_change_server import (
     Gate,
     check_meaning,
@@ -59,7 +59,7 @@ async def test_paused_model_change_survives_restart_and_repeats_no_block(tmp_pat
     done = gate.seen[:3]
     gate.after = 10**6
     async with opened(tmp_path, installed) as h:
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         await h.drain_jobs(ada)
         assert len(gate.seen) == len(done), "the change must stay paused after a restart"
         status = h.services.model_change.status()
@@ -187,7 +187,7 @@ async def test_server_restart_rebuilds_index_after_crash_following_swap(tmp_path
             await use(h, "new")
             await until_used(ada, (await h.services.inference.get()).model)
     async with opened(tmp_path, installed) as h:
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         await h.drain_jobs(ada)
         await check_meaning(h, ada, "new")
         assert h.services.model_change.status().before is None

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from server.in_process_server import reconnect
 from server.models.model_change_server import (
     Gate,
     check_meaning,
@@ -65,7 +66,7 @@ async def test_index_failure_after_swap_causes_no_repeated_embedding(tmp_path, i
             assert used[new] == blocks, "the old model must not have embedded a swapped block again"
             await check_meaning(h, ada, "old")
     async with opened(tmp_path, installed) as h:
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         await h.drain_jobs(ada)
         assert await used_by(ada) == {new}
         await check_meaning(h, ada, "new")
@@ -86,7 +87,7 @@ async def test_server_restart_finishes_interrupted_swap_of_paused_model_change(
             await soon(lambda: ada.id in h.services.inference.users_being_swapped)
             await h.services.model_change.set_paused(True)
     async with opened(tmp_path, installed) as h:
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         await h.drain_jobs(ada)
         await check_meaning(h, ada, "new")
 
@@ -319,6 +320,6 @@ async def test_server_restart_resumes_model_change_without_a_job_marker(tmp_path
     (tmp_path / "jobs" / "reembed" / ada.id).unlink()
     gate.open.set()
     async with opened(tmp_path, installed) as h:
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         await soon(lambda: h.services.model_change.status().before is None)
         await check_meaning(h, ada, "new")

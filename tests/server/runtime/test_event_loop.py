@@ -9,8 +9,8 @@ import pytest
 
 from property.rows import episode, fact, memory, session
 from server.agents.agent_events import event, send_events
-from server.in_process_server import Person, ServerHarness, run, serve
-from server.memory.extracting_server import push_turns, start_extracting_server
+from server.in_process_server import Harness, Person, run, serve
+from server.memory.extracting_server import push_turns, serve_with_jobs
 from server.models.model_change_server import opened
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb.user_store import DuckDBUserStore
@@ -38,7 +38,7 @@ def record_calls(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list
     return told
 
 
-async def furnished(h: ServerHarness) -> Person:
+async def furnished(h: Harness) -> Person:
     ada = await h.person()
     assert await ada.push("sessions", session("s1")) == []
     assert (
@@ -152,7 +152,7 @@ def test_summary_input_and_reply_are_processed_in_threads(
 ) -> None:
     async def scenario() -> None:
         long = Rule(say=["a word of it. "] * 10_000)
-        async with start_extracting_server(tmp_path, long, extraction_daily=0) as (h, _):
+        async with serve_with_jobs(tmp_path, long, extraction_daily=0) as (h, _):
             ada = await h.person()
             await push_turns(ada, episode("e1", "s1", userMessage="word " * 1000))
             looked = [

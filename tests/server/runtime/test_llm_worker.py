@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from property.rows import episode, fact
-from server.in_process_server import run, serve
+from server.in_process_server import reconnect, run, serve
 from server.memory.extracting_server import (
     REPLY,
     list_jobs,
@@ -33,8 +33,7 @@ def test_llm_jobs_survive_server_start_without_an_assistant(tmp_path):
 
     async def without():
         async with serve(tmp_path) as h:
-            (ada,) = people
-            ada.client._transport.app = h.app
+            ada = reconnect(h, people[0])
             assert (await list_jobs(ada))["jobs"][0]["attempts"] == 0, (
                 "a clean shutdown must not count as an attempt"
             )
@@ -45,8 +44,7 @@ def test_llm_jobs_survive_server_start_without_an_assistant(tmp_path):
             )
 
     async def started(h, model, _):
-        (ada,) = people
-        ada.client._transport.app = h.app
+        ada = reconnect(h, people[0])
         await wait_for_jobs(ada, lambda found: found["counts"]["done"] == 1)
 
     scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
@@ -72,15 +70,13 @@ def test_turns_pushed_while_no_assistant_is_configured_are_not_extracted(
 
     async def without():
         async with serve(tmp_path) as h:
-            (ada,) = people
-            ada.client._transport.app = h.app
+            ada = reconnect(h, people[0])
             await ada.push("episodes", third)
             found = await list_jobs(ada)
             assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["waiting"] == 2
 
     async def started(h, model, _):
-        (ada,) = people
-        ada.client._transport.app = h.app
+        ada = reconnect(h, people[0])
         await ada.call("GET", "/v1/jobs")
         found = await wait_until_finished(ada)
         assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["done"] == 2
@@ -243,8 +239,7 @@ def test_zero_daily_limit_keeps_jobs_pending(tmp_path):
         await wait_for_jobs(ada, lambda found: found["counts"]["running"])
 
     async def without(h, model, _):
-        (ada,) = people
-        ada.client._transport.app = h.app
+        ada = reconnect(h, people[0])
         await ada.call("POST", "/v1/jobs/retry")
         await asyncio.sleep(0.5)
         assert model.requests == [] and h.services.background_jobs.jobs["work"].is_pending(ada.id)

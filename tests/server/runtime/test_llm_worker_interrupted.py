@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from property.rows import episode
-from server.in_process_server import run, serve
+from server.in_process_server import reconnect, run, serve
 from server.memory.extracting_server import (
     REPLY,
     list_jobs,
@@ -152,8 +152,7 @@ def test_turns_are_extracted_after_server_starts_on_full_disk(tmp_path, monkeypa
             await push_turns(ada, episode("e0", "s1"))
 
     async def started(h, model, _):
-        (ada,) = people
-        ada.client._transport.app = h.app
+        ada = reconnect(h, people[0])
         monkeypatch.setattr(segments, "commit", full)
         assert set(await ada.live("episodes")) == {"e0"}
         monkeypatch.setattr(segments, "commit", commit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.in_process_server import check_problem
+from server.in_process_server import check_problem, reconnect
 from server.models.model_change_server import opened, use, with_document
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model.records.paths import user_folder
@@ -28,7 +28,7 @@ async def test_search_is_repeated_after_index_is_damaged_and_replaced(tmp_path, 
     async with opened(tmp_path, installed, index_cache_bytes=0) as h:
         ada = await with_document(h)
     async with opened(tmp_path, installed, index_cache_bytes=0) as h:
-        ada.client._transport.app = h.app
+        reconnect(h, ada)
         assert (await ada.search(QUESTION["query"]))["results"]
         for path in (user_folder(tmp_path, ada.id) / "vectors").rglob("data/*.lance"):
             path.write_bytes(b"")

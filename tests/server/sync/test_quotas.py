@@ -8,7 +8,7 @@ import pytest
 
 from property.rows import block, dead, document, episode, fact, session
 from property.sync_wire import alone, codes, page, send
-from server.in_process_server import run, serve
+from server.in_process_server import reconnect, run, serve
 from vademecum.model.sync.quotas import Limits
 from vademecum.settings import default_tiers
 
@@ -112,7 +112,7 @@ def test_account_over_its_storage_limit_may_only_shrink(tmp_path):
             row = fact("f", value="x" * 50_000)
             await send(ada, "facts", (row, None))
         async with serve(tmp_path, tiers=small(storage_bytes=10_000)["tiers"]) as h:
-            ada.client._transport.app = h.app
+            reconnect(h, ada)
             assert codes(await send(ada, "facts", (fact("g"), None))) == ["STORAGE_LIMIT"]
             renamed = {**row, "key": "k"}
             assert await send(ada, "facts", (renamed, row)) == []

@@ -8,7 +8,7 @@ import pytest
 
 from property.rows import fact
 from property.sync_wire import epoch, epoch_of, page, send, stored
-from server.in_process_server import ServerHarness, check_problem, run, serve
+from server.in_process_server import check_problem, reconnect, run, serve
 from vademecum.engines.duckdb import user_database
 
 NEWER = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
@@ -16,14 +16,6 @@ NEWER = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
 
 async def ask(person, lwt, name):
     return await person.call("GET", "/v1/sync/facts/0/pull", params={"lwt": lwt, "id": name, "limit": 10})
-
-
-async def reconnect(h: ServerHarness, ada):
-    """Return the device with a client that is connected to the server `h`."""
-    new = await h.person()
-    new.client.headers.update(ada.client.headers)
-    new.id = ada.id
-    return new
 
 
 @pytest.fixture(params=[1, -1], ids=["longer gap", "shorter gap"])
@@ -47,7 +39,7 @@ def folder(tmp_path):
             await send(seen["ada"], "facts", (fact("kept"), None))
         shutil.copytree(data, copy)
         async with serve(data) as h:
-            seen["ada"] = await reconnect(h, seen["ada"])
+            seen["ada"] = reconnect(h, seen["ada"])
             await send(seen["ada"], "facts", (NEWER, fact("kept")), (fact("later"), None))
             seen["checkpoint"] = (await page(seen["ada"], "facts"))["checkpoint"]
         shutil.rmtree(data)
@@ -62,7 +54,7 @@ def test_signed_checkpoint_ahead_of_records_begins_a_new_epoch(folder):
 
     async def scenario():
         async with serve(data) as h:
-            device = await reconnect(h, ada)
+            device = reconnect(h, ada)
             answers = await asyncio.gather(*(ask(device, lwt, old) for _ in range(5)))
             for answer in answers:
                 check_problem(answer, 409, "EPOCH")
@@ -74,7 +66,7 @@ def test_signed_checkpoint_ahead_of_records_begins_a_new_epoch(folder):
                 "seq must continue above the checkpoint"
             )
         async with serve(data) as h:
-            device = await reconnect(h, ada)
+            device = reconnect(h, ada)
             check_problem(await ask(device, lwt, old), 409, "EPOCH")
             assert await epoch(device) == new, "the new epoch must begin only once"
             assert (await stored(device, "facts", "kept"))["value"] == "newest"
@@ -89,7 +81,7 @@ def test_new_epoch_closes_open_streams(folder):
 
     async def scenario():
         async with serve(data) as h:
-            device = await reconnect(h, ada)
+            device = reconnect(h, ada)
             with h.services.hub.subscribe(device.id, frozenset({"facts"}), named=False) as stream:
                 await ask(device, lwt, old)
                 assert stream.closed
@@ -148,7 +140,7 @@ def test_checkpoint_inside_seq_gap_is_not_signed(tmp_path):
             ada = await h.person()
             await send(ada, "facts", (fact("f"), None))
         async with serve(tmp_path) as h:
-            ada = await reconnect(h, ada)
+            ada = reconnect(h, ada)
             await send(ada, "facts", (fact("g"), None))
             last = (await page(ada, "facts"))["checkpoint"]
             assert last["lwt"] > 2**20
@@ -170,7 +162,7 @@ def test_rollback_is_detected_after_other_devices_push(folder):
 
     async def scenario():
         async with serve(data) as h:
-            device = await reconnect(h, ada)
+            device = reconnect(h, ada)
             await send(device, "facts", *((fact(f"other{i}"), None) for i in range(50)))
             check_problem(await ask(device, *checkpoint.values()), 409, "EPOCH")
             assert await epoch(device) != epoch_of(checkpoint)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from unit.engines.onnx.local_hub import Hub, start_hub
 from unit.engines.onnx.numpy_bert import write_source
 from vademecum.engines.onnx import download, pinned_models
 from vademecum.engines.onnx.pinned_models import PinnedModel
@@ -20,6 +22,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[PinnedModel, Path]:
     """Return the pinned data of a tiny model, and the folder with its published files."""
     source = tmp_path_factory.mktemp("tiny-source")
     return write_source(source), source
+
+
+@pytest.fixture
+def hub(tiny: tuple[PinnedModel, Path]) -> Iterator[Hub]:
+    with start_hub(*tiny) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

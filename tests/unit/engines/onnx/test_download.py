@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from unit.engines.onnx.local_hub import Hub, start_hub
+from unit.engines.onnx.local_hub import Hub
 from vademecum.cli import install_model
 from vademecum.engines.onnx import atomic_install, download, pinned_models
 from vademecum.engines.onnx import manifest as manifests
@@ -28,12 +27,6 @@ from vademecum.engines.onnx.pinned_models import PinnedModel
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HF_HUB_OFFLINE", "HF_ENDPOINT", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def hub(tiny: tuple[PinnedModel, Path]) -> Iterator[Hub]:
-    with start_hub(*tiny) as server:
-        yield server
 
 
 def pull(tiny: tuple[PinnedModel, Path], models: Path, hub: Hub, **options: Any) -> Path:

@@ -7,14 +7,13 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from unit.engines.onnx.download_process import DONE_S, SPAWN, pull
-from unit.engines.onnx.local_hub import Hub, start_hub
+from unit.engines.onnx.local_hub import Hub
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx.pinned_models import PinnedModel
 from wait_until import soon_outside
@@ -26,12 +25,6 @@ NO_DISK = (
     "with `--cap-add SYS_ADMIN --security-opt apparmor=unconfined`; else let users have namespaces: "
     "`sysctl -w kernel.unprivileged_userns_clone=1`, or `kernel.apparmor_restrict_unprivileged_userns=0`."
 )
-
-
-@pytest.fixture
-def hub(tiny: tuple[PinnedModel, Path]) -> Iterator[Hub]:
-    with start_hub(*tiny) as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)
