@@ -72,7 +72,10 @@ def load_sets(folder: Path) -> ModuleType:
 
 
 def scopes(given: Any) -> list[Asked]:
-    """Return the scopes of a data set. A turn becomes one row, with its session as group. Other texts are chunked."""
+    """Return one `Asked` per scope.
+
+    LoCoMo turns are indexed whole and grouped by session. All other texts are chunked.
+    """
     names = sorted(set(given.doc_scope.values())) or [None]
     halves = half([str(name) for name in names])
     asked = []

@@ -3,11 +3,11 @@
 The turns belong to projects. Questions are asked in one project, which has a tenth of all turns, and in all projects.
 Our time covers the whole call: embedding the question, fusing keyword and vector search, reading each hit from the
 records, and weighting by age. LanceDB's time also includes embedding the question with the same model. LanceDB is
-measured twice: with vector search only, and with its default hybrid search. The vectors of the turns are generated from
-a seed and are near some topics, because embedding all turns would take half an hour.
+measured twice: with vector search only, and with its default hybrid search. The vectors of the turns are
+random, generated from a seed and clustered around a few topics, because embedding all turns would take half an hour.
 
-hot: the index has been searched since the start. cold: the first question after a start. In both cases, the model is
-loaded and all files are in the page cache.
+hot: the index has been searched since the server started. cold: the first question after a start. In both cases, the
+model is loaded and all files are in the page cache.
 """
 
 from __future__ import annotations

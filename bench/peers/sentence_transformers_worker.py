@@ -1,4 +1,6 @@
-"""Run sentence-transformers in its own process. Read lines of JSON, and print for each the vectors and the seconds.
+"""Run sentence-transformers in its own process.
+
+Read JSON lines from standard input. For each, print the vectors and the encoding time in seconds.
 
 Input: {"texts": [...], "batch": 32}. The first line of output contains the versions of the libraries. It is printed
 once the model is loaded.

@@ -47,7 +47,7 @@ def test_doctor_reports_accounts_without_mark_until_they_are_opened(tmp_path: Pa
     assert marks(home)["ok"], "the first run opened the accounts, which set their marks"
 
 
-def test_server_rewrites_deleted_marks_at_the_next_commit(tmp_path: Path) -> None:
+def test_server_recreates_deleted_marks_file_at_next_commit(tmp_path: Path) -> None:
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
     file = home.data / "ledger" / "marks"

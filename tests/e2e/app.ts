@@ -10,6 +10,9 @@ import { Browser, SMALL_MODEL, type BrowserOptions } from "./browser.ts";
 
 export let harness: Harness;
 
+/** A storage quota in bytes that is enough for the tests, but less than `fillUp` in storage_full.test.ts writes. */
+export const ROOMY = 2 ** 23;
+
 /** Use a server with the small model, which is shared with other test files of the same settings. */
 export function withServer(settings: Settings = {}): void {
   useServer(() => Harness.shared({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));

@@ -1,4 +1,4 @@
-/** The first seconds, before the state of the server is known, and a server that never responds. */
+/** The app's first seconds, while the server's state is unknown, and a start with a server that never responds. */
 
 import { FaultProxy } from "../sync/faultProxy.ts";
 import { Device, harness, composerOf } from "./app.ts";

@@ -73,7 +73,7 @@ test("an answer shows its sources and prompt", async () => {
   await page.getByRole("button", { name: "What the assistant saw" }).click();
   await page
     .getByRole("dialog")
-    .getByText(/Documents: [\d.]+% of its limit/)
+    .getByText(/Documents: [\d.]+% of the available space/)
     .waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -245,7 +245,7 @@ test("earlier messages load without moving the page", async () => {
   expect(await drawn()).toBe(60);
   expect(Math.abs((await placeOfFirst()) - before)).toBeLessThan(60); // only the button's own height moves the message
   expect(await earlier.count()).toBe(0);
-  await page.goto(`${harness.url}/s/long?turn=e3`); // as a link in the timeline
+  await page.goto(`${harness.url}/s/long?turn=e3`); // open the URL that a timeline link has
   await page.getByText("Question 3?").waitFor();
   expect(await drawn()).toBe(57);
 });

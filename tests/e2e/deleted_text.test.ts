@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { CDPSession, Page } from "playwright-core";
 import { soon } from "../soon.ts";
-import { Device, harness, withServer, composerOf } from "./app.ts";
+import { Device, harness, withServer, composerOf, ROOMY } from "./app.ts";
 import { block, lease, push } from "./accounts.ts";
 import { canary, filesWith } from "./profile_scan.ts";
 
@@ -218,7 +218,6 @@ test("a waiting tab finishes a closed tab's rewrite", async () => {
 });
 
 test("a rewrite that runs out of space keeps its copy", async () => {
-  const roomy = 2 ** 23; // see storage_full.test.ts
   let holder!: Page;
   let disk!: CDPSession;
   const quota = (quotaSize?: number) =>
@@ -226,7 +225,7 @@ test("a rewrite that runs out of space keeps its copy", async () => {
   const beforeOpen = async (page: Page) => {
     holder = await page.context().newPage();
     disk = await holder.context().newCDPSession(holder);
-    await quota(roomy);
+    await quota(ROOMY);
   };
   const device = await Device.of(await harness.user(), { beforeOpen });
   await (await midRewrite(device, holder)).close();
@@ -242,7 +241,7 @@ test("a rewrite that runs out of space keeps its copy", async () => {
       writing.oncomplete = () => resolve(true);
       writing.onabort = () => resolve(false);
     });
-  }, roomy);
+  }, ROOMY);
   expect(isWritten).toBe(false);
   await releaseLock(holder);
   device.page = await device.browser.page(harness.url);

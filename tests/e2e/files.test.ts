@@ -98,7 +98,7 @@ test("text, Markdown, CSV and JSON are parsed as on the server", async () => {
   expect(await differences(filesOf("plain"))).toEqual([]);
 });
 
-test("every other format is parsed as on the server", async () => {
+test("generated files of every format are parsed as on the server", async () => {
   expect(filesOf("formats").length).toBeGreaterThan(50);
   expect(filesOf("formats").filter(({ expected }) => expected.code)).toEqual([]);
   expect(await differences(filesOf("formats"))).toEqual([]);

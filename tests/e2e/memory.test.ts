@@ -167,7 +167,7 @@ test("the timeline searches online and offline", async () => {
   await page.getByRole("combobox", { name: "Filter by project" }).selectOption("Everywhere");
   await device.setOffline(true);
   await page.getByRole("searchbox", { name: "Search messages" }).fill("much NOTICE");
-  await page.getByText("1 message. Found on this device, by words only.").waitFor();
+  await page.getByText("1 message. Found on this device by matching words only, not by meaning.").waitFor();
   await device.setOffline(false);
   await page.setViewportSize({ width: 1280, height: 360 }); // so that the chat must scroll
   await page.getByRole("link", { name: "How much notice do I have to give?" }).click();

@@ -45,7 +45,7 @@ test("quotations are shown without Markdown syntax", async () => {
   expect(prompt).toContain("User: How high are they?\nAssistant: **Sixteen** metres [1].");
   expect(prompt).toContain("Source: tides.md\n");
   expect(prompt).not.toContain("What are neap tides?"); // the question follows the prompt
-  await preview.getByText(/Documents: (?!0%)[\d.]+% of its limit/u).waitFor();
+  await preview.getByText(/Documents: (?!0%)[\d.]+% of the available space/u).waitFor();
   await page.getByRole("button", { name: "Close", exact: true }).click();
   await device.setOffline(false);
   await device.untilSyncIs("live");

@@ -105,7 +105,7 @@ test("closing an overlay returns the focus to its opener", async () => {
   await expectCloses(title, page.getByRole("link", { name: "Lease of the flat" }));
   await dots.press("Enter");
   await button("Rename").press("Enter");
-  await expectCloses(title, dots); // its opener is gone, and this button had the focus before
+  await expectCloses(title, dots); // the menu item that opened it is gone, so focus returns to the menu's button
   await button("Add a document").press("Enter");
   await expectCloses(page.getByRole("menu"), button("Add a document"));
   await device.clickLink("Settings");

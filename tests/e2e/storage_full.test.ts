@@ -2,12 +2,10 @@
 
 import type { CDPSession, Page } from "playwright-core";
 import { soon } from "../soon.ts";
-import { Device, harness, withServer, composerOf } from "./app.ts";
+import { Device, harness, withServer, composerOf, ROOMY } from "./app.ts";
 import { person, push, session, type Person } from "./accounts.ts";
 
-/** A quota in bytes that is enough for the tests, but less than `fillUp` writes. */
-const ROOMY = 2 ** 23;
-/** The size of each written value in bytes. Larger values do not count toward the quota. */
+/** The size of each written value in bytes: below 64 KiB, where Chromium starts to store values outside the quota. */
 const PIECE = 60_000;
 
 let ada: Person;

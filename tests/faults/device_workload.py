@@ -178,7 +178,7 @@ class ReadingDevice:
                 elif line.startswith("data: "):
                     event = json.loads(line.removeprefix("data: "))
                     name, after = event["collection"], event["checkpoint"]["lwt"]
-                    # Otherwise the pull has already returned these rows or newer versions.
+                    # Skip events that the pull already covered: it returned these rows or newer versions.
                     if after > pulled[name]:
                         assert after > self.checkpoints[name]["lwt"], "the stream went backwards"
                         self.apply_page(name, event)

@@ -130,15 +130,15 @@ class Model:
                 self._store(key, blank(key[0], stored.row))
         self.forgotten_at = at
 
-    # -- the seven rules ----------------------------------------------------------------------------------------
+    # -- the seven rules, numbered as in conflict_rules.py --------------------------------------------------------
 
     def _judge(self, collection: str, new: Row, assumed: Row | None) -> Row | None:
         key, stored = (collection, new["id"]), self.rows.get((collection, new["id"]))
         edited, base = unmarked(new), unmarked(assumed)
-        if not self._is_valid(collection, new):  # rule 2
+        if not self._is_valid(collection, new):  # rule 2: an invalid row
             known = stored is not None and self._is_assumed(collection, stored, assumed)
             return self._refusal(new, "INVALID", stored if known else None)
-        if stored is not None and stored.row == edited:  # rule 3
+        if stored is not None and stored.row == edited:  # rule 3: a retry
             return stored.row if "syncError" in new else None
         if "syncError" in new and "syncError" in (assumed or {}) and edited == base:
             return None
@@ -146,7 +146,8 @@ class Model:
             return self._judge_unknown(key, new)
         merged = not self._is_assumed(collection, stored, assumed)
         if merged:
-            if stored.is_deleted or assumed is None or collection == "vectorEmbeddings":  # rules 4 and 6
+            # Rule 4: deletion wins. Rule 6: without a base for a merge, the stored row wins.
+            if stored.is_deleted or assumed is None or collection == "vectorEmbeddings":
                 return stored.row
             base, edited = self._drop_dangling(collection, base), self._drop_dangling(collection, edited)
             edited = merge(collection, base, stored.row, edited)
@@ -154,7 +155,7 @@ class Model:
                 return stored.row
         elif stored.is_deleted and new["createdAt"] < self.forgotten_at:
             return self._refusal(new, "FORGOTTEN", stored)
-        return self._accept(key, new, edited, merged)  # rules 5 and 6
+        return self._accept(key, new, edited, merged)  # rules 5 and 6: replaced or merged
 
     def _judge_unknown(self, key: Key, new: Row) -> Row | None:
         if new["createdAt"] < self.forgotten_at:

@@ -25,9 +25,14 @@ MODEL = "scripted"
 
 
 class Rule(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """The answer to questions that contain `when` and whose request body lacks the field `without`.
+    """The answer to questions that contain `when` and whose request body lacks the field named by `without`.
 
-    `say`: the pieces of the answer. {question} and {system} are replaced by the last and the first message.
+    `say`: the pieces of the answer. {question} is replaced by the last message, {system} by the first.
+    `think`: the reasoning that is sent before the answer.
+    `finish`: the finish reason that ends a complete answer.
+    `status`: the HTTP status. A status other than 200 is sent with `raw`, or with an empty body.
+    `headers`: additional response headers.
+    `first_s`: the delay in seconds before the response. `pause_s`: the delay before each piece.
     `raw`: a response body to send instead of an answer in pieces.
     `cut`: the number of bytes per write, so that lines and characters arrive in parts.
     `ends`: "done" sends [DONE], "broken" closes the connection early, "silent" keeps it open without sending, and

@@ -22,7 +22,7 @@ const titlesOf = (rows: { [field: string]: any }[]) =>
 
 const titles = async (device: Device) => titlesOf(await device.rows("sessions"));
 
-/** Wait until this failure of the client has occurred several times. */
+/** Wait until the phone has reported this failure three more times. */
 async function waitForFailures(failure: string): Promise<void> {
   const count = () => phone.failures.filter((each) => each === failure).length;
   const before = count();

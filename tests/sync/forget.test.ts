@@ -75,7 +75,7 @@ test("forget everything keeps a device's rows that the server never stored", asy
   await phone.close();
 });
 
-test("forget everything on another device removes rejected rows", async () => {
+test("'forget everything' on one device removes rejected rows on another", async () => {
   const phone = await Device.make(harness, user, ["documents", "sessions"], true);
   await phone.startAppSync();
   await insertRejectedRow(phone);

@@ -69,7 +69,7 @@ test("large pushes are split at four million characters", async () => {
   expect((await device.rows("facts")).filter((row) => row.syncError)).toEqual([]);
   const sizes = pushes().map(({ body }) => body.length);
   expect(Math.max(...sizes)).toBeLessThan(4.1 * MIB);
-  expect(sizes.length).toBe(10); // ten rows in each request
+  expect(sizes.length).toBe(10); // 100 rows of 400 kB: 10 per request of 4 MiB
 });
 
 /** Prepare a batch that takes two requests. Its first document was borrowed on the device and on the server. */

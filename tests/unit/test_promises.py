@@ -29,6 +29,6 @@ def test_each_promise_names_an_existing_test(line: str) -> None:
         assert found["path"].endswith(".test.ts") and found["test"] in source(found["path"])
 
 
-def test_each_section_of_the_contract_is_present() -> None:
+def test_promises_has_sections_1_to_13() -> None:
     sections = [int(line.split()[1].rstrip(".")) for line in PROMISES if line.startswith("## ")]
     assert sections == list(range(1, 14))

@@ -118,7 +118,7 @@ def test_concurrently_recorded_events_are_all_complete(agent):
 
 
 def in_python(agent, code):
-    """Run the program in a new, isolated Python process and return its output."""
+    """Run `code` in a new, isolated Python process and return the words that it prints."""
     whole = f"import sys; sys.path.insert(0, {str(ROOT / 'server')!r})\n{code}"
     done = subprocess.run([COMMAND[0], "-I", "-c", whole], capture_output=True, text=True, cwd=agent.cwd)
     assert done.stderr == ""

@@ -92,7 +92,9 @@ def test_torn_deletion_record_leaves_other_deletion_records_readable(tmp_path: P
     assert was_deleted(tmp_path, "ada@example.org") and was_deleted(tmp_path, EMAIL)
 
 
-def test_failed_deletion_record_is_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partly_written_deletion_record_is_rolled_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record_deletion(tmp_path, "ada-id", "ada@example.org")
     before = deleted_accounts_file(tmp_path).read_bytes()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -118,7 +118,7 @@ def test_permissions_are_checked_after_request_body_arrives(tmp_path):
     run(scenario)
 
 
-def test_slow_request_succeeds_if_session_stays_valid(tmp_path):
+def test_slow_request_succeeds_if_credentials_stay_valid(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             ada = await h.person()

@@ -53,7 +53,7 @@ def test_expired_observations_are_erased_unless_pinned(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_observation_retention_is_configurable_and_counts_from_last_repeat(tmp_path):
+def test_configured_retention_counts_from_last_occurrence_of_observation(tmp_path):
     async def scenario(h, ada):
         file = {"kind": "read", "path": "a.py"}
         await send_events(

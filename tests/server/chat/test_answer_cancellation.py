@@ -11,14 +11,13 @@ from server.chat.assistant_server import (
     last_event,
     read_answer,
     scenario_of,
-    serve_with_llm,
     stream_answer,
     text_of,
     wait_for_first_word,
 )
 from server.in_process_server import check_problem
 from server.listening_server import listen_on_port
-from server.scripted_llm import Rule, start_llm
+from server.scripted_llm import Rule
 from vademecum.engines.llm.client import AnswerBounds, Endpoint
 from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
 from vademecum.services.chat.answer import Done
@@ -144,20 +143,6 @@ def test_answers_are_limited_separately_from_other_requests(tmp_path):
             assert (await client.get("/v1/assistant")).status_code == 200
 
     scenario_of(tmp_path, scenario, rates=Rates(answer=2))
-
-
-async def test_proxy_of_environment_is_used_for_endpoint_only_if_enabled(tmp_path, monkeypatch):
-    async with start_llm(Rule(say=["by proxy"])) as proxy:
-        for name in ("HTTP_PROXY", "http_proxy"):
-            monkeypatch.setenv(name, proxy.url)
-        for name in ("NO_PROXY", "no_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        said = []
-        for wanted in (False, True):
-            folder = tmp_path / str(wanted)
-            async with serve_with_llm(folder, Rule(say=["directly"]), assistant_environment=wanted) as (h, _):
-                said.append(text_of(await read_answer(await h.person())))
-        assert said == ["directly", "by proxy"]
 
 
 def test_invalid_question_is_rejected_before_calling_the_model(tmp_path):

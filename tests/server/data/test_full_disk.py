@@ -66,7 +66,7 @@ async def ready(h: Harness) -> tuple[int, str]:
         return answer.status_code, answer.json()["store"]
 
 
-def test_failed_checkpoint_keeps_account_readable_until_space_returns(
+def test_failed_duckdb_checkpoint_keeps_account_readable_until_space_returns(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:

@@ -38,7 +38,7 @@ def rows(count, **more):
     return [fact(f"f{number}", value=f"value {number}", **more) for number in range(count)]
 
 
-def in_a_house(tmp_path, scenario, **settings):
+def run_on_server(tmp_path, scenario, **settings):
     async def whole():
         async with serve(tmp_path, **settings) as h:
             await scenario(h, await h.person())
@@ -52,7 +52,7 @@ def test_commit_is_stored_as_one_segment(tmp_path):
         [(first, count, _)] = await packs(h, ada)
         assert (first, count) == (1, 50)
 
-    in_a_house(tmp_path, scenario)
+    run_on_server(tmp_path, scenario)
 
 
 def test_large_commit_is_stored_as_several_segments(tmp_path):
@@ -63,7 +63,7 @@ def test_large_commit_is_stored_as_several_segments(tmp_path):
         assert [count for _, count, _ in found] == [2, 2, 2, 2, 2]
         assert set(await ada.live("facts")) == {row["id"] for row in large}
 
-    in_a_house(tmp_path, scenario)
+    run_on_server(tmp_path, scenario)
 
 
 def test_deleted_row_content_leaves_its_segment_immediately(tmp_path):
@@ -76,7 +76,7 @@ def test_deleted_row_content_leaves_its_segment_immediately(tmp_path):
         assert "value 7" not in "".join(bodies for _, _, bodies in found)
         assert len(await ada.live("facts")) == 49
 
-    in_a_house(tmp_path, scenario, erase_delay_s=60)
+    run_on_server(tmp_path, scenario, erase_delay_s=60)
 
 
 def test_segment_is_compacted_when_half_is_stale(tmp_path):
@@ -89,7 +89,7 @@ def test_segment_is_compacted_when_half_is_stale(tmp_path):
             assert (first, count) == (1, 10 if number < 5 else 4)
         assert len(await ada.pull("facts")) == 10
 
-    in_a_house(tmp_path, scenario)
+    run_on_server(tmp_path, scenario)
 
 
 def test_repeated_edits_of_a_row_leave_no_stale_rows(tmp_path):
@@ -102,7 +102,7 @@ def test_repeated_edits_of_a_row_leave_no_stale_rows(tmp_path):
             row = new
         assert [count for _, count, _ in await packs(h, ada)] == [1]
 
-    in_a_house(tmp_path, scenario)
+    run_on_server(tmp_path, scenario)
 
 
 def test_erasure_removes_every_stale_row_from_segments(tmp_path):
@@ -114,7 +114,7 @@ def test_erasure_removes_every_stale_row_from_segments(tmp_path):
         await h.services.users.rewrite(ada.id)
         assert [count for _, count, _ in await packs(h, ada)] == [29, 1]
 
-    in_a_house(tmp_path, scenario)
+    run_on_server(tmp_path, scenario)
 
 
 def test_file_rewrite_after_tombstone_purge_preserves_seq(tmp_path):
@@ -130,7 +130,7 @@ def test_file_rewrite_after_tombstone_purge_preserves_seq(tmp_path):
         async with h.services.users.open(ada.id) as store:
             assert store.seq == given > 3
 
-    in_a_house(tmp_path, scenario)
+    run_on_server(tmp_path, scenario)
 
 
 def test_reopening_an_accounts_file_preserves_its_pull_pages(tmp_path):
@@ -197,7 +197,7 @@ def test_queued_page_read_sees_deletes_committed_before_it_runs(tmp_path):
             rows = {row["id"]: row for row in map(json.loads, bodies.values())}
             assert {i for i, row in rows.items() if row["_deleted"]} == {"f1", "f2", "f3"} and len(rows) == 8
 
-    in_a_house(tmp_path, scenario, erase_delay_s=60)
+    run_on_server(tmp_path, scenario, erase_delay_s=60)
 
 
 def test_queued_body_read_sees_edits_committed_before_it_runs(tmp_path):
@@ -212,7 +212,7 @@ def test_queued_body_read_sees_edits_committed_before_it_runs(tmp_path):
             _, bodies = await asyncio.gather(*tasks)
             assert b"newer" in bodies["facts/f1"] and b"value 5" in bodies["facts/f5"]
 
-    in_a_house(tmp_path, scenario, erase_delay_s=60)
+    run_on_server(tmp_path, scenario, erase_delay_s=60)
 
 
 def test_compaction_succeeds_if_rows_of_its_segment_were_deleted_meanwhile(tmp_path):
@@ -227,7 +227,7 @@ def test_compaction_succeeds_if_rows_of_its_segment_were_deleted_meanwhile(tmp_p
         assert [count for _, count, _ in await packs(h, ada)] == [4, 1, 3]
         assert len(await ada.pull("facts")) == 8
 
-    in_a_house(tmp_path, scenario, erase_delay_s=60)
+    run_on_server(tmp_path, scenario, erase_delay_s=60)
 
 
 def edit(person, row):
@@ -244,7 +244,7 @@ def test_concurrent_compactions_finish_during_an_edit(tmp_path):
                 await asyncio.gather(*tasks)
         assert len(await ada.pull("facts")) == 8
 
-    in_a_house(tmp_path, scenario, erase_delay_s=60)
+    run_on_server(tmp_path, scenario, erase_delay_s=60)
 
 
 def test_compaction_skips_segments_that_become_stale_after_it_was_queued(tmp_path):
@@ -256,7 +256,7 @@ def test_compaction_skips_segments_that_become_stale_after_it_was_queued(tmp_pat
             await asyncio.gather(*tasks)
         assert [count for _, count, _ in await packs(h, ada)] == [2, 4, 1, 1, 1]
 
-    in_a_house(tmp_path, scenario, erase_delay_s=60)
+    run_on_server(tmp_path, scenario, erase_delay_s=60)
 
 
 def test_pull_fails_with_error_if_segments_are_missing(tmp_path):
@@ -267,4 +267,4 @@ def test_pull_fails_with_error_if_segments_are_missing(tmp_path):
         answer = await ada.call("GET", "/v1/sync/facts/0/pull?limit=100")
         assert answer.status_code == 500 and "doctor" in answer.text
 
-    in_a_house(tmp_path, scenario, erase_delay_s=60)
+    run_on_server(tmp_path, scenario, erase_delay_s=60)

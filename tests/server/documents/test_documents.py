@@ -178,7 +178,7 @@ def test_free_account_syncs_but_cannot_search(tmp_path):
     run(scenario)
 
 
-def test_deleted_document_is_removed_and_its_facts_are_marked(tmp_path):
+def test_deleting_a_document_marks_its_facts_as_source_removed(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             ada = await h.person()

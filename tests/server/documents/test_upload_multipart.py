@@ -97,7 +97,7 @@ def test_upload_sent_in_small_pieces_is_accepted(tmp_path):
 
 
 ENCODED_NAMES = {
-    "filename*=utf-8''%E5%A5%91%E7%B4%84.txt": "契約.txt",  # cases/upload-rfc5987.txt
+    "filename*=utf-8''%E5%A5%91%E7%B4%84.txt": "契約.txt",  # RFC 5987 (extended) file name
     "filename=\"x.txt\"; filename*=UTF-8'de'B%C3%BCrge.txt": "Bürge.txt",
     "filename*=iso-8859-1''B%FCrge.txt; filename=x.txt": "Bürge.txt",
     "filename*=punycode''a-b.txt; filename=plain.txt": "plain.txt",

@@ -7,7 +7,7 @@ from property.sync_wire import alone
 from server.in_process_server import browser, check_problem, run, serve, with_token
 
 
-def test_problem_says_if_token_is_invalid_or_browser_is_signed_out(tmp_path):
+def test_401_detail_distinguishes_invalid_token_from_signed_out_browser(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             answer = await with_token(h, "no-such-token").get("/v1/me")

@@ -297,7 +297,7 @@ async def test_turn_is_found_by_meaning_and_preceding_turn(tmp_path: Path) -> No
         assert near == []
 
 
-async def test_nearest_memory_is_found_at_once_with_its_cosine(tmp_path: Path) -> None:
+async def test_new_memory_is_found_immediately_after_push_with_its_cosine(tmp_path: Path) -> None:
     async with serve(tmp_path, model=True) as h:
         ada = await h.person()
         assert await ada.push("projects", project("p1")) == []

@@ -136,7 +136,7 @@ def test_long_rows_are_read_outside_the_event_loop(tmp_path):
                 row = document(ada.id, f"d{number}", filename="lease.txt", activeSessions=MANY)
                 assert await ada.push("documents", row) == []
                 assert await ada.push("vectorEmbeddings", block(row["id"])) == []
-            noise = random.Random(1)  # random text takes the export the longest, because it hardly compresses
+            noise = random.Random(1)  # random text hardly compresses, so it is the slowest to export
             facts = [fact(f"f{n}", value=noise.randbytes(1000).hex()) for n in range(500)]
             assert await ada.push("facts", *facts) == []
             await h.drain_jobs(ada)

@@ -85,8 +85,8 @@ export interface ConflictLoser {
   rowId: string;
   fields: Record<string, unknown>;
   /**
-   * Time when the text was stored or, with `gone`, when its row was created (see
-   * backend/sync/conflictLosers.ts).
+   * When the text was stored. If `gone` is set: when its row was created, so that a "forget everything" also covers
+   * it.
    */
   at: string;
   /**

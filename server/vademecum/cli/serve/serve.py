@@ -372,8 +372,8 @@ def serve(data: Path, **flags: object) -> None:
     """
     settings = settings_for_new_folder(data, **flags)
     warning = tls.check(settings)
-    # If a command has used the folder before, lock it before opening the port: if a running server uses both, the error
-    # should name the folder.
+    # Lock an existing data folder before opening the port. If another server holds the folder and the port, the error
+    # then names the folder.
     sockets = _inherited() or ([] if is_data_folder(settings.data) else open_sockets(settings))
     from vademecum.app import create_app  # deferred: the import is slow
     from vademecum.services.runtime import logging as logs

@@ -128,7 +128,10 @@ class ErasureLedger:
         return [line for _, line in self._decoded() if isinstance(line, LedgerLine)]
 
     def damaged_lines(self) -> list[int]:
-        """Return the numbers of the damaged lines. A line that a crash truncated does not count: `catch_up` adds it."""
+        """Return the line numbers of damaged lines.
+
+        Lines truncated by a crash are left out, because `catch_up` writes their content again.
+        """
         return [number for number, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
 
     def _decoded(self) -> Iterator[tuple[int, LedgerLine | bytes]]:

@@ -134,7 +134,9 @@ class HighWaterMarks:
 
 
 def count_damaged_lines(data: Path) -> int:
-    """Return the number of damaged lines in the file of a data folder. The next start of the server removes them.
+    """Return the number of damaged lines in the file of high-water marks (`ledger/marks`).
+
+    The next start of the server removes them.
 
     Raises OSError if the file cannot be read.
     """

@@ -69,7 +69,7 @@ class CollectionSegments:
 
 @dataclass(slots=True)
 class SegmentPlan:
-    """The changes of one commit to the segments of one collection. They are applied to memory after the commit."""
+    """The changes of one commit to one collection. Applied to the in-memory `SegmentIndex` after the commit."""
 
     added: list[list[Entry]] = field(default_factory=list)
     # Maps the first seq of a segment to the number of rows that become stale.

@@ -293,7 +293,8 @@ class DuckDBUserStore(UserStore):
     def _append_to_ledger(self, tx: Transaction, forgotten: str) -> None:
         """Append to the erasure ledger.
 
-        If that fails, the commit stays valid, and the next append or opening adds the lines.
+        If the append fails, the commit stays valid. The missing lines are added at the next append, or when the account
+        is next opened.
         """
         try:
             self._ledger.append(tx.changes.values(), forgotten)

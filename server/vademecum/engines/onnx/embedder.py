@@ -36,7 +36,7 @@ QUERY_CAPACITY = 128  # maximum number of queries in the queue: one or two secon
 SHARE = 4  # one user may fill 1/SHARE of a queue
 PASSAGES_NICE = 10  # added to the nice value of threads that embed passages
 QUERY_TIMEOUT_S = 10.0  # maximum wait for the vector of a query
-LOOK_S = 0.1  # interval at which a thread that leaves a core free for requests polls `is_idle`
+IDLE_POLL_S = 0.1  # how often a thread that keeps a core free for requests polls `is_idle`
 _SECONDS_AT_FIRST = 0.1  # estimated time per text before any has been measured
 UNFITTED = FittedValues(fitted_on="")  # for a model that was never fitted
 
@@ -294,7 +294,7 @@ class Embedder:
                     return self._passages, *taken
                 if self._closing and not (number == 1 and passages) and not len(self._queries.queue):
                     return None
-                self._wake.wait(LOOK_S if passages else None)
+                self._wake.wait(IDLE_POLL_S if passages else None)
 
     def _release(self, lane: _Lane, user_id: str) -> None:
         with self._wake:

@@ -18,8 +18,8 @@ from vademecum.model.schema.derived_ids import is_fact_id
 
 Tokenize = Callable[[str], Sequence[str]]
 
-# Articles, pronouns, prepositions, auxiliaries and question words, folded by `tokenize.fold`. Words that are also
-# English nouns, such as `son` and `hat`, are left out.
+# Common function words of English, German, French, Spanish, Italian, Portuguese and Dutch, folded by `tokenize.fold`.
+# Words that are also English nouns (Spanish `son`, German `hat`) are left out.
 _COMMON = (
     "a about after all also am an and any are as at be been before but by can could did do does for from "
     "give had has have he her him his how i if in is it its me my no not of on or our she should so tell "

@@ -1,7 +1,15 @@
 """Decide by the seven rules of the sync protocol how the server handles a pushed row. The first matching rule applies.
 
-The functions here are pure. `transaction` holds the state and `services/sync/push` handles the request. `decide` handles
-live rows only, because deletes (rule 1) are accepted unless they are outdated.
+1. A deleted row is accepted unless it is outdated. `decide` handles live rows only.
+2. An invalid row is rejected.
+3. A row equal to the stored row is a retry. Nothing is stored.
+4. A deleted row that the device does not know stays deleted.
+5. A row replaces the stored row that the device assumed, or an older one from a restored backup.
+6. A row based on another version is merged. Without a base for a merge, the stored row is returned.
+7. An unknown row is stored, unless its parent was deleted. If the parent is missing, the row waits for it.
+
+Rules 5 and 7 reject a row that was created before the user forgot everything. The functions here are pure. `transaction`
+holds the state and `services/sync/push` handles the request.
 """
 
 from __future__ import annotations

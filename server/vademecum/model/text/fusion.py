@@ -144,7 +144,8 @@ def fuse_hybrid(
 ) -> list[tuple[Key, float]]:
     """Return the k best hits of two lists: keyword hits (BM25) and vector hits (cosines), each best first.
 
-    Each list should contain the best `FUSION_DEPTH` hits. A vector hit with the foreign penalty counts 0.
+    Each list should contain the best `FUSION_DEPTH` hits. A vector hit below -1 carries `FOREIGN_PENALTY` and
+    contributes 0 to the score.
     """
     near = [(key, score) for key, score in vector_hits if score >= -1]
     foreign = [(key, 0.0) for key, score in vector_hits if score < -1]

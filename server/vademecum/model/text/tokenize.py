@@ -151,7 +151,10 @@ def _strip_suffix(word: str) -> str:
 
 
 def _compounds(text: str) -> list[str]:
-    """Return the folded words of a text. Joined words stay one compound."""
+    """Return the folded words of a text.
+
+    Words joined by a hyphen, dot or underscore (co-worker, resolv.conf) count as one.
+    """
     folded = fold(text)
     return (
         _ASCII_COMPOUND.findall(folded) if folded.isascii() else _COMPOUND.findall(blank_unassigned(folded))

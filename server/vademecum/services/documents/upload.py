@@ -236,9 +236,9 @@ def _store(
 
 
 def _completed(tx: Transaction, before: Json, read: Json) -> Json:
-    """Return the incomplete document `before` with the fields of the new document `read`.
+    """Complete the document `before` with the file fields of `read` (type, size, counts, status).
 
-    The result keeps the id, the name and the sessions of `before`. The sessions of `read` borrow it, too.
+    Keep its id and name. Unite the sessions of both.
     """
     for session_id in read["activeSessions"]:
         before = borrow(tx, before["id"], session_id)

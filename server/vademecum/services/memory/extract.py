@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 TEMPERATURE = 0.1
-# Enough for entities, relationships, memories and facts. The original program allows 200 tokens for entities alone.
+# In tokens: enough for entities, relationships, memories and facts. docs/original-descriptions.md lists the original's
+# 200 tokens, which cut the reply off.
 MAX_REPLY_TOKENS = 1500
 UNREADABLE = (
     "The model's reply could not be read, because it contains no JSON. Another model may work better."

@@ -63,7 +63,7 @@ def _a_moment_later(time: str) -> str:
     """
     try:
         return later(time, 0.001)
-    except (OverflowError, ValueError):  # there is no later time, or an older row has an invalid time
+    except (OverflowError, ValueError):  # it is the maximum, or invalid in a row from an earlier version
         return time
 
 

@@ -1,7 +1,7 @@
 """Fit the values that search and deduplication need for a model, on data that the package carries (`fit_data/`).
 
-The cosines of two models are distributed differently, so neither a weight of vector search nor a threshold of one model
-suits another. The data was written for this purpose, in English, German, Spanish, French and Chinese: pairs of statements,
+Cosines are distributed differently in each model, so a weight or threshold fitted to one model does not suit another.
+The data was written for this purpose, in English, German, Spanish, French and Chinese: pairs of statements,
 passages with questions, and turns of conversations with questions. The results are checked on data that is not used here
 (bench/retrieval.py, bench/supersede.py, tests/unit/model/memory/held_out_pairs.json).
 """

@@ -18,7 +18,10 @@ SAMPLED_CHUNKS = 3  # of each block
 
 
 async def is_mostly_foreign(users: UserStores, user_id: str, embedder: Embedder) -> bool:
-    """Return whether the model knows the language of less than half of a sample of the account's passages."""
+    """Sample the account's passages.
+
+    Return whether more than half are in languages that the model does not know.
+    """
     if embedder.is_multilingual or users.is_new(user_id):
         return False
     async with users.open(user_id) as store:

@@ -28,7 +28,8 @@ BULK_ROWS = 10
 # search starts the indexing at once.
 BULK_QUIET_S, BULK_MAX_DELAY_S = 1.0, 10.0
 INDEX_DELAY_S = 0.05  # lets the response to the write be sent before indexing begins
-INDEX_MIN_INTERVAL_S = 5.0  # limits how often a run slows down writers; a search starts a run at once
+# The minimum time between index updates, which slow down writers. A search does not wait for it.
+INDEX_MIN_INTERVAL_S = 5.0
 Work = Callable[[str], Awaitable[None]]  # the work of a job, which gets a user id
 _log = structlog.get_logger("vademecum.jobs")
 

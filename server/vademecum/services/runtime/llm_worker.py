@@ -92,7 +92,7 @@ class LlmJobs:
             extracted_up_to = await self._create_missing_jobs(store)
             while True:
                 newest, counts = await store.list_jobs(limit)
-                # List again if jobs were missing, because an edit during the listing deletes a turn's job.
+                # An edit during the listing deletes the turn's job. If jobs had to be created again, list again.
                 before, extracted_up_to = extracted_up_to, await self._create_missing_jobs(store)
                 if extracted_up_to == before:
                     today = timestamps.day(self._clock())

@@ -119,7 +119,7 @@ def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -
     assert raw.interrupts == interrupted
 
 
-def test_default_deadlines_grow_with_the_file() -> None:
+def test_default_write_deadline_grows_with_database_size() -> None:
     settings = Settings()
     deadlines = Deadlines(settings.statement_read_s, settings.statement_write_s)
     assert (deadlines.read_s, deadlines.by_size(0), deadlines.by_size(60 * 2**20)) == (10, 30, 90)

@@ -17,7 +17,7 @@ import pytest
 
 from unit.engines.onnx import numpy_bert
 from vademecum.engines.onnx.bert_graph import read_config, read_weights
-from vademecum.engines.onnx.embedder import LOOK_S, Embedder
+from vademecum.engines.onnx.embedder import IDLE_POLL_S, Embedder
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.manifest import load
 from vademecum.engines.onnx.pinned_models import PinnedModel
@@ -277,7 +277,7 @@ def test_one_passage_thread_rests_unless_server_is_idle(
         gate = Gate(embedder, monkeypatch)
         waiting = asyncio.create_task(embedder.embed_passages(["waits"] * 5))
         await asyncio.to_thread(gate.begun.acquire)
-        await asyncio.sleep(3 * LOOK_S)
+        await asyncio.sleep(3 * IDLE_POLL_S)
         assert len(gate.ran) == 1
         alone.set()
         await asyncio.to_thread(gate.begun.acquire)

@@ -86,7 +86,7 @@ def test_weight_too_large_for_float16_is_refused(
 
 
 @pytest.mark.parametrize("largest", [0.4, 100], ids=["even numbers", "one large number"])
-def test_large_word_table_is_int8_unless_a_word_is_too_uneven(
+def test_large_embedding_table_is_int8_unless_a_row_has_outliers(
     largest: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bert_graph, "LARGE_VOCABULARY", 120)

@@ -98,7 +98,7 @@ def test_file_outside_the_folder_is_refused(tmp_path: Path, name: str) -> None:
         manifests.load(tmp_path)
 
 
-def test_missing_model_error_names_the_command(tmp_path: Path) -> None:
+def test_missing_model_error_names_the_install_command(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="models pull"):
         manifests.load(tmp_path)
     (tmp_path / "manifest.json").write_text("{")

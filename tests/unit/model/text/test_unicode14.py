@@ -65,7 +65,7 @@ def test_tables_are_those_of_unicode_14() -> None:
 
 
 def test_dropped_characters_are_assigned() -> None:
-    """The tokenizer would treat an unassigned character as a separator of words."""
+    """Folding cannot drop an unassigned character, because the tokenizer already splits words there."""
     assert characters_of(rules.ACCENTS) | characters_of(rules.INVISIBLE) <= characters_of(ASSIGNED)
 
 

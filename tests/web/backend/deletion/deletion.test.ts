@@ -30,7 +30,8 @@ async function expectDeleted(
       continue;
     }
     const whole = row(name, { ...fields, ...(changed as Record<string, object>)[key] });
-    expect(now, key).toEqual({ ...whole, _deleted: false }); // including `updatedAt`, because no user edited the row
+    // `updatedAt` is unchanged too, because no user edited the row
+    expect(now, key).toEqual({ ...whole, _deleted: false });
   }
 }
 

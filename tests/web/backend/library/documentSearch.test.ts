@@ -185,7 +185,7 @@ test("meaning counts less in a language that the model splits into many pieces",
   expect(found).toEqual({ order: ["byWords", "byMeaning"], byMeaning: true });
 });
 
-test("a multilingual model has its full weight in every language", async () => {
+test("search by meaning has full weight in every language with a multilingual model", async () => {
   const thresholds = { chunkWeight: 3, languages: ["en", "zh"] };
   const found = await searchWithModel("Miete Wohnung Hafenstrasse", GERMAN, { thresholds });
   expect(found).toEqual({ order: ["byMeaning", "byWords"], byMeaning: true });

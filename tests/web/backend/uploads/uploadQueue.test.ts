@@ -216,7 +216,7 @@ test("canceling an upload while counting tokens or writing leaves no text", asyn
   onTestFinished(() => ifHere.mockRestore());
   const harness = openUploads(records);
   const [counted, written] = ["counted", "written"] as const;
-  await insert(records, "documents", { id: written, status: "pending" }); // as an earlier page left the document
+  await insert(records, "documents", { id: written, status: "pending" }); // left behind when the page was closed during an upload
   for (const id of [counted, written]) harness.files.rows.set(id, waiting(id, `${TEXT} ${id}`));
   void harness.uploads.resume();
   await soon(() => expect(ifHere).toHaveBeenCalledTimes(1));

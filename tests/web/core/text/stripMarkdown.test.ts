@@ -45,7 +45,7 @@ test.each([
   ["an empty list item and a dash", "- \nhe said - no"],
 ])("stripMarkdown does not change %s", (_, text) => expect(stripMarkdown(text)).toBe(text));
 
-test("stripMarkdown removes the marks of code but keeps the code", () => {
+test("stripMarkdown removes code delimiters but keeps the code", () => {
   expect(stripMarkdown("Call `a * b * c` or **``x ` y``**.")).toBe("Call a * b * c or x ` y.");
   expect(stripMarkdown("```sh\n# **not** a heading\n```\n# One")).toBe("# **not** a heading\nOne");
   expect(stripMarkdown("~~~\n| a |\n```\n~~~\n*x*")).toBe("| a |\n```\nx");

@@ -9,8 +9,8 @@ const SAMPLED_DOCUMENTS = 20;
 const SAMPLED_CHUNKS = 3; // of each document
 
 /**
- * Return whether the model knows the language of less than half of a sample of the passages. Passages with an estimated
- * token count say nothing about their language, unless they are in another script.
+ * Sample the account's passages. Return whether more than half are in languages that the model does not know. A passage
+ * whose token count is an estimate counts as known, unless it is in another script.
  */
 export async function isMostlyForeign({ database, account }: AccountContext): Promise<boolean> {
   if (!account.model || isMultilingual(account.model)) return false;

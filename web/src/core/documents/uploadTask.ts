@@ -31,7 +31,10 @@ export type Task = UploadState & {
   name: string;
   size: number;
   sessionId: string | null;
-  /** Id of the task's document, if one exists. For a cancelled task, the id of the document that stays. */
+  /**
+   * Id of the task's document, if one exists. If cancelling deletes the task's own document, null; an existing document
+   * with the same content stays.
+   */
   documentId: string | null;
 };
 

@@ -6,7 +6,7 @@ export type SyncKind =
   | "offline" // the server is unreachable; retried automatically
   | "busy" // the server sent Retry-After
   | "denied" // the server rejects the requests; retried automatically
-  | "signed-out" // the server does not accept the session of this browser
+  | "signed-out" // the server no longer accepts this browser's sign-in
   | "outdated" // the server requires a newer app
   | "behind" // the server is older than the app
   | "full"; // the disk of this device is full

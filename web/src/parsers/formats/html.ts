@@ -24,7 +24,8 @@ const LINES = words("caption legend option");
 const IMPLIED_ENDS: [starts: Set<string>, ends: Set<string>, barriers: Set<string>][] = [
   [BLOCKS, words("p"), words("td th li dd table button object")],
   [words("li"), words("li"), words("ul ol menu")],
-  [words("dt"), words("dd"), words("dl")], // a dt does not end another dt, as in libxml2, the server's parser
+  // Unlike in the HTML standard, a dt does not end another dt: libxml2, the server's parser, does the same.
+  [words("dt"), words("dd"), words("dl")],
   [words("dd"), words("dt"), words("dl")],
   [words("td th"), words("td th"), words("table tr")],
   [words("tr tbody thead tfoot"), words("tr"), words("table")],

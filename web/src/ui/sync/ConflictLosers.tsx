@@ -32,7 +32,7 @@ function LoserItem({ loser }: { loser: ConflictLoser }) {
   const [problem, setProblem] = useState<string>();
   const collection = loser.collection as keyof Collections;
   const text = Object.values(loser.fields).join("\n\n");
-  // The current row, which has the name if the replaced fields do not include it.
+  // The row's current state: the source of the item's name if the replaced fields lack it.
   const row = useRows(collection, { selector: { id: loser.rowId } })?.[0];
   const name =
     nameOf(collection, loser.fields) || nameOf(collection, { ...row }) || t(`sync.item.${collection}`);

@@ -163,7 +163,7 @@ function removeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHid
     if (child.name !== "w:r") return false;
     const properties = find(child, "w:rPr");
     const isStyleHidden = styles.has(find(properties, "w:rStyle")?.attributes.get("w:val") ?? "");
-    // A run whose paragraph style and character style both hide it is visible.
+    // w:vanish is a toggle property: set in both the paragraph and the character style, it cancels out.
     return isOn(properties, "w:vanish") ?? isStyleHidden !== inHidden;
   };
   node.children = node.children.filter((child) => typeof child === "string" || !isHidden(child));

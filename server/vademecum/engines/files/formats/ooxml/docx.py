@@ -238,7 +238,7 @@ def _is_hidden(run: Any, styles: Set[str]) -> bool:
     run_style = None if run_properties is None else run_properties.find(qn("w:rStyle"))
     paragraph = next(run.iterancestors(_PARAGRAPH), None)
     paragraph_style = None if paragraph is None else paragraph.find(_STYLE)
-    # `vanish` is a toggle property: text that both the character and the paragraph style hide is visible.
+    # `vanish` is a toggle property: set in both the paragraph and the character style, it cancels out.
     return (
         sum(style is not None and style.get(VALUE) in styles for style in (run_style, paragraph_style)) == 1
     )

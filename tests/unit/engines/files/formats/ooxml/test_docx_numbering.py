@@ -31,7 +31,7 @@ from unit.engines.files.sample_files import with_members, with_text
 
 
 @pytest.mark.parametrize("as_it_is", [lambda data: data, strict], ids=["usual", "strict"])
-def test_clause_numbers_are_read_with_sections(as_it_is):
+def test_clause_numbers_appear_in_section_names_and_text(as_it_is):
     listed = "1.1 Due\n\n\n\n\n\n\n(a) Boxed\n\n\n(a) Tenant\t(b) Owner\n\n• A point\n\n\n\n1.2"
     assert sections(read(as_it_is(contract()))) == [
         ("Article I Rent", "Article I Rent"),
