@@ -59,13 +59,14 @@ class Turn:
 def server(model: Path, folder: Path, **environment: str) -> Iterator[httpx.Client]:
     """Run a server with this model and one user. Yield an HTTP client that is signed in as that user."""
     ours = Ours(ROOT)
-    ours.environment = {"VADEMECUM_MODELS": str(model.parent), **environment}
+    ours.environment = {"VADEMECUM_MODELS": str(model.resolve().parent), **environment}
     data = folder / "data"
     token = ours.add_user(data, "locomo@bench.invalid")
     ours.serve(data, folder)
     try:
         base, head = f"http://127.0.0.1:{ours.port}", {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=base, headers=head, timeout=120) as client:
+            assert client.get("/v1/models").json()["current"], f"{model} is not in use"
             yield client
     finally:
         ours.stop()

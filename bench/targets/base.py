@@ -133,9 +133,11 @@ async def must(port: int, *requests: bytes) -> list[Answer]:
     return answers
 
 
-def run(command: Sequence[str], cwd: Path | None = None) -> str:
+def run(command: Sequence[str], cwd: Path | None = None, **environment: str) -> str:
     """Run a command and return its standard output. Raise Unavailable with all output if it fails."""
-    done = subprocess.run(list(command), cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        list(command), cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise Unavailable(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-2000:]}")
     return done.stdout

@@ -68,8 +68,10 @@ class Ours(RxWire):
 
     def add_user(self, data: Path, email: str) -> str:
         """Create an account and return an API token."""
-        run([*self.command, "user", "add", email, "--tier", "JIGGA", "--data", str(data)])
-        return run([*self.command, "token", "create", email, "--data", str(data)]).strip()
+        add = [*self.command, "user", "add", email, "--tier", "JIGGA", "--data", str(data)]
+        run(add, **self.environment)  # the first command chooses the model of the data folder
+        create = [*self.command, "token", "create", email, "--data", str(data)]
+        return run(create, **self.environment).strip()
 
     async def add_users(self, data: Path, emails: Sequence[str]) -> list[str]:
         """Create accounts through the running server, with its secret for local commands. Return their API tokens."""
