@@ -65,8 +65,8 @@ class DuckDBAccountStore(AccountStore):
         self._path = path
         self._migrations = migrations
         self._on_notice = on_notice
-        self._is_suspect = False  # an fsync may have failed: rewrite the file before any other use
-        self._is_unsure = False  # a change may have failed: correct the file with the next change
+        self._is_suspect = False  # if true, an fsync may have failed: rewrite the file before any other use
+        self._is_unsure = False  # if true, a change may have failed: correct the file with the next change
         self._alias = self._attach()  # empty while the file is not attached
         self._has_failed_checkpoint = False  # if true, the last commits are only in the log
         instance.on_rebuilt.append(self._forget_file)
@@ -156,7 +156,7 @@ class DuckDBAccountStore(AccountStore):
     def _check_record_migrations(self, cursor: Cursor, known: tuple[migrate.Migration, ...]) -> None:
         """Record the migrations of users' files. Raises Broken if one that was recorded before has changed.
 
-        This is checked once, when the server starts, because users' files are opened on demand.
+        The check runs once, when the server starts, because users' files are opened later, on demand.
         """
         table = f"{self._alias}.main.record_migrations"
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} (name VARCHAR, checksum VARCHAR)")
@@ -276,7 +276,7 @@ class DuckDBAccountStore(AccountStore):
                 await self._execute([_deleting("tokens", "id", token.id) for token in revoked])
 
     async def block(self, account_id: str, check: AccountCheck) -> None:
-        """Reject all sign-ins of this account by removing it from memory. The file stays unchanged.
+        """Reject all sign-ins of this account by removing the account from memory. The file stays unchanged.
 
         If `check` raises, nothing is changed. Raises NotFound.
         """
@@ -298,7 +298,7 @@ class DuckDBAccountStore(AccountStore):
             )
 
     async def repair_file(self) -> None:
-        """Make the file match memory if a change has failed."""
+        """Make the file match memory if an earlier change has failed."""
         async with self._turn:
             if self._is_unsure:
                 await self._execute([])
@@ -400,7 +400,7 @@ class DuckDBAccountStore(AccountStore):
     def _read_copy(self, cursor: Cursor, path: Path) -> tuple[list[Account], list[Token]]:
         """Return the accounts and tokens of another accounts file.
 
-        They are read from a migrated copy, because the file may come from an older version.
+        Both are read from a migrated copy of the file, because the file may come from an older version.
         """
         staged = self._path.with_name(self._path.name + ".new")
         with self._lock:
@@ -455,7 +455,7 @@ def _differences(
 
 
 def _insert(table: str, row: Account | Token, verb: str = "INSERT") -> Statement:
-    """Return an INSERT statement. With the default verb it fails if the id exists.
+    """Return an INSERT statement. With the default verb the statement fails if the id exists.
 
     A separate check before the insert would take three times as long as the insert.
     """

@@ -1,4 +1,6 @@
-"""Cache the bodies of recently written rows. Subscribers read them after each commit, which would require a statement.
+"""Cache the bodies of recently written rows.
+
+Subscribers read these bodies after each commit. Without the cache, each read would be an SQL statement.
 
 A body is removed when its row is changed or deleted. It is returned only while its row still has the same `seq`.
 """

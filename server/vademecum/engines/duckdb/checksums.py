@@ -1,7 +1,7 @@
 """Compute and verify checksums of segments.
 
-A checksum is two MD5 digests in hexadecimal: one of all columns except the bodies, one of all except the heads. So
-heads are verified without reading bodies, and bodies without reading heads.
+A checksum is two MD5 digests in hexadecimal. One covers all columns except the bodies, the other all columns except the
+heads. So heads are verified without reading bodies, and bodies without reading heads.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from typing import Any
 import duckdb
 
 GRACE_S = 5.0  # a thread that does not return within this time after an interrupt counts as stuck
-BYTES_PER_S = 2**20  # speed of attaching, copying or checkpointing a file that even slow disks reach
+BYTES_PER_S = 2**20  # the minimum speed at which even slow disks attach, copy or checkpoint a file
 READS = ("SELECT", "FROM", "WITH", "SET")
-# Statements that are never interrupted, because their outcome would be unknown. They end a transaction, or they have
-# none that could be rolled back.
+# Statements that are never interrupted, because their outcome would be unknown. These statements end a transaction or
+# run outside a transaction, so they could not be rolled back.
 UNSAFE = ("COMMIT", "ROLLBACK", "CHECKPOINT", "ATTACH", "DETACH", "COPY")
 
 

@@ -1,4 +1,4 @@
-"""Classify DuckDB errors: which of them mean a damaged file or a failing disk, and which of them are temporary."""
+"""Classify DuckDB errors as a damaged file, a failing disk or a temporary problem."""
 
 from __future__ import annotations
 

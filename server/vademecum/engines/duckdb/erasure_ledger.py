@@ -27,7 +27,7 @@ from vademecum.model.sync.transaction import Change, RowIndex
 
 ROLLBACK = ".put-back"  # suffix of a file beside the ledger, which reports a rollback to `doctor`
 SEQ_MAX = 2**52  # a line with a higher seq is damaged
-# The ledger is compacted after twice as many lines as were in effect, and this many more, have been appended.
+# The ledger is compacted when the number of appended lines exceeds twice the number of current lines plus this number.
 SPARE = 1000
 _log = structlog.get_logger("vademecum.ledger")
 
@@ -62,7 +62,7 @@ class ErasureLedger:
         self._appended = 0  # number of lines appended since the file was last read
 
     def append(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
-        """Append the deletions and revivals among `changes`, and a forgetting if `forgotten_at` is set.
+        """Append the deletions and revivals among `changes`, and a "forget everything" if `forgotten_at` is set.
 
         Lines that could not be written before are written first.
         """
@@ -83,9 +83,10 @@ class ErasureLedger:
             sync_folder(self.path.parent)
 
     def catch_up(self, lines: list[LedgerLine], row_index: RowIndex, forgotten_at: str) -> None:
-        """Append the deletions, revivals and forgetting that the ledger (`lines`) lacks after a crash or a full disk.
+        """Append the deletions, revivals and "forget everything" that the ledger (`lines`) lacks.
 
-        Every tombstone is checked, because an earlier line may be missing even if a later one is present.
+        After a crash or a full disk, lines may be missing. Every tombstone is checked, because an earlier line may be
+        missing even if a later one is present.
         """
         known = newest(lines)
         missing = [
@@ -103,8 +104,8 @@ class ErasureLedger:
         ]
         missing.sort(key=lambda line: line.seq)
         if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
-            # The seq of the forgetting is unknown, and a guess that is too high would delete newer rows. 0 suffices:
-            # the deleted rows have their own lines, and waiting rows need only the time.
+            # The seq of the "forget everything" is unknown, and a guess that is too high would delete newer rows. 0
+            # suffices: the deleted rows have their own lines, and waiting rows need only the time.
             missing.append(LedgerLine(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
@@ -124,7 +125,7 @@ class ErasureLedger:
         return max((line.seq for line in self.read()), default=0)
 
     def read(self) -> list[LedgerLine]:
-        """Return all lines except damaged ones and one that a crash truncated."""
+        """Return all lines except damaged lines and a line truncated by a crash."""
         return [line for _, line in self._decoded() if isinstance(line, LedgerLine)]
 
     def damaged_lines(self) -> list[int]:
@@ -148,7 +149,7 @@ class ErasureLedger:
         self._rollback.unlink(missing_ok=True)
 
     def record_rollback(self, at: str) -> None:
-        """Write the time `at` to a file for `doctor`: the records were found to lack acknowledged commits.
+        """Tell `doctor`, by a file with the time `at`, that the records lacked acknowledged commits.
 
         Never raise.
         """
@@ -177,7 +178,7 @@ class ErasureLedger:
 
     def _compact(self, counting: dict[str, LedgerLine]) -> None:
         """Rewrite the file without outdated lines. If that fails, the old file stays complete."""
-        # Set before writing, so that a failed compaction is not retried at each push.
+        # Reset the counters before writing, so that a failed compaction is not retried at each push.
         self._counting, self._appended = len(counting), 0
         try:
             damaged = [line for _, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
@@ -188,10 +189,12 @@ class ErasureLedger:
 
 
 def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
-    """Map each key to its current line, which is its last deletion or revival. Map "" to the union of all forgettings.
+    """Map each key to its current line, which is its last deletion or revival.
 
-    A later forgetting does not replace the line of a key. A restore needs that line to create a tombstone even if the
-    backup lacks the row.
+    Map "" to the union of the "forget everything" lines.
+
+    A later "forget everything" does not replace the line of a key. A restore needs the line of the key to create a
+    tombstone even if the backup lacks the row.
     """
     found: dict[str, LedgerLine] = {}
     for line in lines:

@@ -1,7 +1,7 @@
 """Fences mark accounts whose records file must not be opened, each with a reason.
 
-A fence is a file, `<data>/ledger/fenced/<user id>`, so it outlasts the process and is not affected when the user's folder
-is replaced. While it exists, all requests of that account are rejected; other accounts are not affected.
+A fence is a file, `<data>/ledger/fenced/<user id>`, so it survives a restart of the server and a replacement of the
+user's folder. While the file exists, all requests of that account are rejected; other accounts are not affected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Fences:
         self._file_of = file_of
         self._name_of = name_of
         self._reasons = _stored(self._folder)
-        # Called after an account was fenced, with its id.
+        # Called with the account's id after the account was fenced.
         self.on_fence: Callable[[str], None] = lambda user_id: None
 
     def fence(self, user_id: str, reason: str) -> None:
@@ -55,7 +55,7 @@ class Fences:
             _log.error("a fence could not be saved", account=user_id, exc_info=error)
 
     def reason(self, user_id: str) -> str | None:
-        """Return why the account is fenced, or None if it is not."""
+        """Return the reason why the account is fenced, or None if it is not fenced."""
         return self._reasons.get(user_id)
 
     def lift(self, user_id: str) -> None:

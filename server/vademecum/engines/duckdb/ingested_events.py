@@ -25,7 +25,7 @@ def statements(
 ) -> list[Statement]:
     """Return the statements that record `ids` as ingested at `at` and delete the ids recorded before `forget_before`.
 
-    If `forget_all` is true, all ids are deleted and `ids` are not recorded, because an id contains the time of an
+    If `forget_all` is true, the statements delete all ids and record none, because an id discloses the time of an
     agent's step.
     """
     table = f"{alias}.main.taken"

@@ -39,7 +39,8 @@ OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_
 CACHED_MAX = 8 * 2**20
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a statement runs in the calling thread; statements of different users run in parallel
-    # In bytes. The file of a small user needs a quarter of the space that it needs with the default, at the same speed.
+    # In bytes. With DuckDB's default block size, the file of a small user would take four times the space, at the same
+    # speed.
     "default_block_size": 16_384,
     "memory_limit": "2GB",
     "autoinstall_known_extensions": False,
@@ -52,7 +53,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 
 def connect(path: Path | str) -> Connection:
-    """Open a database with the settings of this program."""
+    """Open a database with the server's DuckDB settings."""
     connection = duckdb.connect(path, config=CONFIG)
     found = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
     unused = ",".join(name for (name,) in found if name not in OPTIMIZERS)
@@ -105,7 +106,7 @@ class Instance:
         self.on_damage: Callable[[str, str], bool] = lambda owner, reason: True
         self.on_rebuilt: list[Callable[[], None]] = []
         self.end: Callable[[str], None] = end_process
-        self.shared_files = "the data folder"  # what statements without an account use, and how to repair it
+        self.shared_files = "the data folder"  # named in errors of statements without an account
         self._connection = connect(":memory:")
         self._attached: set[str] = set()  # aliases of the attached files
         self._threads = ThreadPool(
@@ -255,7 +256,7 @@ class Instance:
 
     @contextmanager
     def sized_deadline(self, path: Path) -> Iterator[None]:
-        """Let statements inside the block take as long as the size of the file and its log suggests."""
+        """Give statements inside the block a deadline that grows with the size of the file and its log."""
         size = _size(path) + _size(path.with_name(f"{path.name}.wal"))
         with self.cursor().allowing(self.deadlines.by_size(size)):
             yield
@@ -304,7 +305,10 @@ class Instance:
             _log.error("a log could not be checkpointed into its file", exc_info=error)
 
     def is_usable(self, alias: str) -> bool:
-        """Return whether the file can be read. After a failed CHECKPOINT it must be detached and attached again."""
+        """Return whether the file can be read.
+
+        After a failed CHECKPOINT the file must be detached and attached again.
+        """
         try:
             self.cursor().execute(f"SELECT name FROM {alias}.main.migrations LIMIT 1").fetchall()
         except duckdb.Error:

@@ -26,10 +26,10 @@ _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
 LLM_REQUESTS = "asked"  # key in `meta`; its value is the last day with requests and their number
 EXTRACTED_UP_TO = "followed"  # key in `meta`; its value is the seq up to which turns have jobs, or ""
-# Leaves out jobs that are done without an attempt: they belong to imported turns, whose extracted data was imported,
-# too.
+# This condition leaves out jobs that are done without an attempt. They belong to imported turns, whose extracted data
+# was imported with them.
 ATTEMPTED = "WHERE state <> 'done' OR attempts > 0"
-UPDATES_MAX = 4  # if more jobs change, they are deleted and inserted again
+UPDATES_MAX = 4  # the maximum of jobs to UPDATE; if more change, they are deleted and inserted again
 
 
 def load_jobs(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
@@ -121,7 +121,7 @@ def _where_ids(ids: Sequence[str]) -> tuple[str, Any]:
 
 
 def _insert(table: str, new: list[tuple[Any, ...]]) -> list[Statement]:
-    """Return the INSERT statement. For a single job it has no arrays, for the reason in `_where_ids`."""
+    """Return the INSERT statement. For a single job it has no arrays, which halves its time."""
     if len(new) == 1:
         return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*new[0]])]
     columns = [list(column) for column in zip(*new, strict=True)]

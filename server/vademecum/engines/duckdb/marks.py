@@ -35,7 +35,10 @@ _log = structlog.get_logger("vademecum.marks")
 
 
 class HighWaterMarks:
-    """The marks of all users. Thread-safe. Disk errors are logged, never raised: they only leave marks too low."""
+    """The marks of all users.
+
+    Thread-safe. Disk errors are logged, never raised: an error only leaves a mark too low.
+    """
 
     def __init__(self, data: Path) -> None:
         self._path = data / "ledger" / "marks"
@@ -68,7 +71,7 @@ class HighWaterMarks:
                 self._compact()
 
     def sync(self) -> None:
-        """Fsync the marks written since the last call. Write the file again if it was deleted. Blocks."""
+        """Fsync the marks written since the last call. Recreate the file if it was deleted. This call blocks."""
         with self._lock:
             if not self._path.exists() and self._seqs:
                 self._compact()
@@ -76,7 +79,7 @@ class HighWaterMarks:
             self.is_unsynced = False
             if self._file is None:
                 return
-            descriptor = os.dup(self._file.fileno())  # because the file may be closed during the fsync
+            descriptor = os.dup(self._file.fileno())  # a copy: the file may be closed during the fsync
         try:
             _fdatasync(descriptor)
         except OSError as error:
@@ -181,6 +184,6 @@ def _parse(content: bytes) -> tuple[dict[str, int], int]:
 
 
 def _line(user_id: str, seq: int) -> bytes:
-    """Return a line of the file. It starts with a line break, because the previous line may be truncated."""
+    """Return the line of a mark. The line starts with a line break, because the previous line may be truncated."""
     mark = f"{user_id} {seq}".encode()
     return b"\n%s %08x\n" % (mark, zlib.crc32(mark))

@@ -1,7 +1,7 @@
 """Apply forward-only migrations, `NNNN_what.sql`, in order, each in one transaction that also records its checksum.
 
-A file is not opened if an applied migration has changed since, or if it is unknown because a newer version of the
-program wrote the file. A wrong guess about the file's tables could destroy documents.
+A file is not opened if an applied migration has changed since, or is unknown because a newer version of the server
+applied it. Otherwise the server could misread the file's tables and destroy documents.
 """
 
 from __future__ import annotations

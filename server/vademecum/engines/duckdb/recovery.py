@@ -1,7 +1,7 @@
 """Recover the file of a fenced account in a separate process, which is killed if DuckDB hangs on a damaged file.
 
-`python -m vademecum.engines.duckdb.recovery FILE NEW` reads every row of FILE and its log, and writes them to NEW. Data
-that is in memory but may be missing on the disk after a failed fsync is thus written again.
+`python -m vademecum.engines.duckdb.recovery FILE NEW` reads every row of FILE and its log, and writes them to NEW. So
+data that a failed fsync left only in memory is written again.
 """
 
 from __future__ import annotations

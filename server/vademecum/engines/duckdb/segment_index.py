@@ -1,4 +1,4 @@
-"""The index in memory of one user's segments: where each row is stored, and which rows are stale. See `segments`."""
+"""The index in memory of one user's segments (`segments.py`): where each row is stored, and which rows are stale."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class RowLocations:
 
 
 def locate_rows(index: SegmentIndex, entries: Iterable[Entry]) -> RowLocations:
-    """Return where these rows are stored. Consecutive entries of one segment need only one lookup."""
+    """Return where these rows are stored. For consecutive entries of one segment, the segment is looked up once."""
     locations = RowLocations()
     packs: set[SegmentName] = set()
     known, low, high = "", 0, 0
@@ -307,7 +307,7 @@ def _new_segment(name: str, changes: list[Change]) -> list[Any]:
 def _rewrite_segment(segment_name: SegmentName, rows: list[_Row], *, has_checksum: bool) -> list[Any]:
     """Return the columns of a rewritten segment.
 
-    It gets a checksum only if its rows were verified (`has_checksum`).
+    The new segment gets a checksum only if its rows were verified (`has_checksum`).
     """
     name, first = segment_name
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
@@ -382,7 +382,8 @@ def _waiting_statements(alias: str, changes: Iterable[Change]) -> list[Statement
 def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
     """Run all statements in one transaction. A single statement needs no BEGIN and COMMIT.
 
-    Omitting them saves two calls. Each call reacquires the GIL, which takes most of the time of a push under load.
+    Omitting BEGIN and COMMIT saves two calls. Each call reacquires the GIL, which takes most of the time of a push
+    under load.
     """
     calls = [(parse_cached(cursor, sql), values) for sql, values in statements]
     if len(calls) == 1:

@@ -62,8 +62,8 @@ class ThreadPool:
     """A pool of threads.
 
     `cursor` creates the cursor of a thread. `on_stuck` is called in the event loop, with the owner of the call, when a
-    thread counts as stuck. If the thread does not belong to the pool, as at the start, the event loop may be what it
-    blocks: then `on_stuck` is called in the watchdog's thread, with an empty owner.
+    thread counts as stuck. A thread outside the pool, as during startup, may block the event loop itself. For such a
+    thread, `on_stuck` is called in the watchdog's thread, with an empty owner.
     """
 
     def __init__(self, count: int, cursor: Callable[[], Cursor], on_stuck: Callable[[str], None]) -> None:
@@ -137,7 +137,7 @@ class ThreadPool:
         for thread in threads:
             while thread.is_alive() and not self._was_abandoned(thread):
                 thread.join(CHECK_S)
-        self._watchdog.join()  # else it would keep cursors at exit, which DuckDB reports as leaks
+        self._watchdog.join()  # a running watchdog would keep cursors at exit, which DuckDB reports as leaks
 
     def _was_abandoned(self, thread: threading.Thread) -> bool:
         with self._changed:

@@ -222,7 +222,7 @@ class DatabaseFactory:
         """
         for stale in self.template.parent.glob(".template-*"):
             if stale != self.template or not self._is_whole(stale):
-                with suppress(IsADirectoryError):  # leave a folder, which this program did not create
+                with suppress(IsADirectoryError):  # keep a folder, which the server did not create
                     stale.unlink()
         if not self.template.exists():
             new = self.template.with_name(f"{self.template.name}.new")
@@ -251,8 +251,8 @@ def rewrite_records(instance: Instance, path: Path) -> None:
 def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
     """Replace a detached file with a copy of its live content and delete old logs.
 
-    Only a rewrite removes bytes from a DuckDB file. `then` is a statement to run in the new file, with `{}` for its
-    alias. Raises Broken if the copy is incomplete.
+    Only a rewrite removes bytes from a DuckDB file. `then` is an SQL statement to run in the new file, in which `{}`
+    stands for the file's alias. Raises Broken if the copy is incomplete.
     """
     with staged(path) as new, instance.sized_deadline(path):
         source = instance.attach(path)
@@ -275,7 +275,9 @@ def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
 
 @contextmanager
 def staged(path: Path) -> Iterator[Path]:
-    """Yield the path at which to build a replacement of `path`. Delete leftovers at that path before and afterwards.
+    """Yield the path at which to build a replacement of `path`.
+
+    Delete leftover files at that path before and after the block.
 
     A leftover could contain content that was meant to be erased.
     """

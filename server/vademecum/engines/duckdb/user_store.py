@@ -66,7 +66,10 @@ _log = structlog.get_logger("vademecum.store")
 
 
 def _live_bodies(tx: Transaction, keys: Sequence[str]) -> dict[str, bytes]:
-    """Map the keys of existing rows to their bodies. The rows cannot move, because the caller is a write."""
+    """Map the keys of existing rows to their bodies.
+
+    No commit can move the rows meanwhile, because the caller is a write.
+    """
     bodies = {}
     for key in keys:
         if tx.head(key) is not None:

@@ -74,8 +74,8 @@ def _log_size(store: DuckDBUserStore | None) -> int:
 async def _run_to_completion(work: Awaitable[T]) -> T:
     """Return the result of `work`, waiting for its end even if the caller is cancelled.
 
-    Work in a thread cannot be cancelled. Releasing a lock before its end would let another caller use the file at the
-    same time.
+    Work in a thread cannot be cancelled. If its lock were released before the work ends, another caller could use the
+    file at the same time.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -254,7 +254,7 @@ class DuckDBUserStores(UserStores):
     def _is_full(self) -> bool:
         """Return whether too many files or row heads are in memory.
 
-        A single file may exceed the bound of rows, because otherwise it would be loaded again for every request.
+        A single file may exceed the maximum number of rows. Otherwise the file would be loaded again for every request.
         """
         if len(self._entries) > self._attached_max:
             return True
@@ -331,7 +331,7 @@ class DuckDBUserStores(UserStores):
     async def _wait_until_idle(self, entry: _Entry) -> None:
         """Wait until the file is not pinned, for at most `IDLE_WAIT_S`.
 
-        Other tasks may still pin it during the wait.
+        Other tasks may still pin the file during the wait.
         """
         try:
             async with asyncio.timeout(IDLE_WAIT_S):

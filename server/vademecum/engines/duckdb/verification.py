@@ -36,7 +36,10 @@ class Verifier:
         await self._end()
 
     async def problem(self, path: Path) -> str | None:
-        """Return what is wrong with a file that is not open, or None. Reads every segment and changes nothing."""
+        """Return a description of the damage in a file that is not open, or None.
+
+        Reads every segment and changes nothing.
+        """
         log = path.with_name(f"{path.name}.wal")
         limit_s = self._deadlines.by_size(sum(one.stat().st_size for one in (path, log) if one.exists()))
         answer = b""

@@ -46,7 +46,7 @@ def detect_type(data: bytes, filename: str) -> str:
 
 
 def _is_pdf(data: bytes) -> bool:
-    """Return whether `%PDF-` is in the first 1,024 bytes and the file is not a text that mentions it."""
+    """Return whether `%PDF-` is in the first 1,024 bytes and the file is not a text that mentions `%PDF-`."""
     head = data[:1024]
     if b"%PDF-" not in head:
         return False

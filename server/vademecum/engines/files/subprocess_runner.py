@@ -50,7 +50,7 @@ def interpret_exit(code: int, output: bytes) -> Parsed:
         raise Unreadable("PARSE_TIMEOUT")
     try:
         outcome = msgspec.msgpack.decode(output, type=Outcome)
-    except msgspec.DecodeError as error:  # the process ended before it could report a reason
+    except msgspec.DecodeError as error:  # the process ended before it could report an error code
         raise Unreadable("DAMAGED" if code in _CRASHES else "PARSE_MEMORY") from error
     if outcome.parsed is None:
         raise Unreadable(outcome.code)
@@ -58,7 +58,7 @@ def interpret_exit(code: int, output: bytes) -> Parsed:
 
 
 def _fair_slots() -> FairSlots:
-    """Return the slots of the running event loop."""
+    """Return the parser slots of the running event loop."""
     loop = asyncio.get_running_loop()
     slots = _slots.get(id(loop))
     if slots is None:

@@ -108,7 +108,7 @@ def _cells(row: Row, separator: str, max_points: int) -> list[str]:
 
 
 def join_quoted(pieces: Iterable[str], separator: str) -> Iterator[str]:
-    """Yield the pieces. Join pieces that belong to one quoted text."""
+    """Yield the pieces, with the pieces of a quoted text joined by the separator."""
     joined: list[str] = []
     is_open = False
     for piece in pieces:

@@ -44,8 +44,8 @@ _PARSERS = {
     "text/tab-separated-values": ("formats.text", "parse_tsv"),
     "text/rtf": ("formats.text", "parse_rtf"),
 }
-# Out-of-memory messages of the loader, the system, lxml and Python. The last two appear if there
-# is no memory for the actual message.
+# Out-of-memory messages of the loader, the system, lxml and Python. The last two messages appear if there is no memory
+# for the actual message.
 _NO_MEMORY = (
     "failed to map segment",
     "cannot allocate memory",
@@ -65,7 +65,7 @@ class Task(msgspec.Struct):
 
 
 class Order(msgspec.Struct):
-    """What to parse. `file`: the file descriptor of the open file, which the process inherits."""
+    """The file to parse. `file`: the descriptor of the open file, which the process inherits."""
 
     filename: str
     limits: Limits
@@ -158,7 +158,7 @@ def run_task(task: Task) -> bytearray:
 
 
 def main() -> None:
-    os.nice(NICE)  # the server's requests come first
+    os.nice(NICE)  # lowers the priority of this process below the server's
     # Keep openpyxl from importing numpy, which takes memory and time and is needed only for types that no file
     # contains.
     sys.modules["numpy"] = None  # type: ignore[assignment]

@@ -1,7 +1,7 @@
 """Save and load the checkpoint of an index: the epoch and seq up to which it has read the records.
 
-The file is replaced atomically (write, fsync, rename) after Lance has committed. It also names the current Lance table,
-so that an erasure switches to a new table in the same step.
+The file is replaced atomically (write, fsync, rename) after Lance has committed. The checkpoint also names the current
+Lance table, so an erasure switches to a new table by the same atomic replacement.
 """
 
 import os

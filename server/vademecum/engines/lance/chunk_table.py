@@ -36,7 +36,7 @@ from vademecum.model.text.fusion import FOREIGN_PENALTY, MAX_BYTES_PER_CHARACTER
 
 # The size of Lance's cache for all users together. Manifests are small and quick to read, so the cache can be small.
 _LANCE_CACHE_BYTES = 16 << 20
-# The number of rows per batch of a read or write: about 30 MB.
+# The number of rows per batch of a read or write. A batch has about 30 MB.
 _BATCH = 8192
 # The maximum number of values in one SQL condition, because planning time grows with the number.
 _NAMES = 500
@@ -44,8 +44,8 @@ _PLACE = ["document_id", "block", "chunk_index"]
 _SHOWN = [*_PLACE, "page", "section", "text"]
 
 
-# The client of Lance's own service, which this program does not use. It accounts for half of lancedb's import time:
-# 1.5 s of CPU in each process that has an index.
+# The client of Lance's own service, which this program does not use. Importing the client would take half of lancedb's
+# import time: 1.5 s of CPU in each process that has an index.
 _UNUSED_CLIENT = "lance_namespace_urllib3_client"
 
 

@@ -43,7 +43,7 @@ Throttle = Callable[[Iterable[Block]], Iterable[Block]]
 class Hit(msgspec.Struct, frozen=True):
     """One search result. The score is a cosine from `vector_search` and BM25 from `keyword_search`.
 
-    These are not comparable.
+    The two kinds of score are not comparable.
     """
 
     document_id: str
@@ -71,7 +71,7 @@ class IndexStats(msgspec.Struct, frozen=True):
 class ErasureResult(msgspec.Struct, frozen=True):
     """The number of files and bytes that an erasure deleted.
 
-    They include live rows, because an erasure copies these to a new table and deletes the old one.
+    The counts include live rows, because an erasure copies live rows to a new table and deletes the old table.
     """
 
     files: int

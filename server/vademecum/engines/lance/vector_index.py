@@ -23,7 +23,7 @@ from vademecum.engines.lance.records import Block, ErasureResult, Hit, IndexDama
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.model.text.tokenize import tokenize_query
 
-# Messages of operating system errors that do not mean damage. Emptying the folder would not help.
+# Messages of operating system errors that do not mean damage. After such an error, emptying the folder would not help.
 _NOT_DAMAGE = (
     "too many open files",
     "no space left",

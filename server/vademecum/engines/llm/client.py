@@ -75,8 +75,8 @@ class _ModelList(msgspec.Struct):
 def _create_tls_context(base: str, environment: bool) -> ssl.SSLContext:
     """Return the TLS context.
 
-    Loading certificates takes 0.1 s. It is skipped for a plain HTTP base, unless a proxy of the environment may use
-    TLS.
+    Loading certificates takes 0.1 s. Loading is skipped if the base URL is plain HTTP, unless a proxy of the
+    environment may use TLS.
     """
     if base.startswith("http:") and not environment:
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without certificates, because no connection uses TLS
@@ -175,7 +175,7 @@ class Endpoint:
             models = msgspec.json.decode(body, type=_ModelList).data or []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise invalid_reply_error() from None
-        # Ollama lists `llama3.2:latest` and answers to `llama3.2`.
+        # Ollama lists `llama3.2:latest` but also accepts `llama3.2`.
         if not {self.model, f"{self.model}:latest"} & {model.id for model in models}:
             raise unknown_model_error(self.model)
 

@@ -59,7 +59,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Chunk(msgspec.Struct):
-    """A JSON object that an endpoint sends. `object` is "error" if vLLM failed."""
+    """A JSON object that an endpoint sends. `object` is "error" if vLLM reports an error."""
 
     choices: list[_Choice] | None = None
     error: Any = None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from vademecum.fsync import sync_folder
 
-STALE_S = 3600.0  # an older temporary folder was left behind by a killed process and is deleted
+STALE_S = 3600.0  # in seconds; an older temporary folder was left behind by a killed process and is deleted
 # Constants of the Linux system call renameat2.
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -65,7 +65,7 @@ def _exchange(one: Path, other: Path) -> None:
     if swap is not None:
         if not swap(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE):
             return
-        # These two errors mean that the swap is not supported.
+        # These two errors mean that the kernel or the file system does not support the swap.
         if (code := ctypes.get_errno()) not in (errno.EINVAL, errno.ENOSYS):
             raise OSError(code, os.strerror(code), str(one))
     aside = one.with_name(f"{one.name}-old")

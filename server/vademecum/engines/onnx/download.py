@@ -280,7 +280,8 @@ class _Download:
             self.progress(min(self.before + done, self.total), self.total)
 
 
-# What remains of the rules of a Unigram tokenizer after `prepare_for_unigram`: words, each with the mark of a blank.
+# The rules of a Unigram tokenizer that `prepare_for_unigram` does not replace: split the text into words, and begin
+# each word with the mark that stands for a blank.
 _WORDS_WITH_MARK = {
     "type": "Sequence",
     "pretokenizers": [
@@ -293,7 +294,8 @@ _WORDS_WITH_MARK = {
 def make_portable(text: bytes) -> bytes:
     """Return the tokenizer's JSON without the settings that the runtimes apply differently or cannot disable.
 
-    Padding and truncation are removed. So is the normalizer of a Unigram tokenizer (`prepare_for_unigram` replaces it).
+    Padding and truncation are removed. The normalizer of a Unigram tokenizer is removed, too, because
+    `prepare_for_unigram` replaces it.
     """
     try:
         tokenizer = json.loads(text)

@@ -305,7 +305,7 @@ class Embedder:
     def _may_take(self, number: int) -> bool:
         """Return whether a thread may take a passage.
 
-        While requests are waiting, the last of several threads may not, so that a core is free for the requests.
+        While requests are waiting, the last of several threads may take none, so that a core is free for the requests.
         """
         return number == 1 or number < self._workers or self._is_idle()
 
@@ -329,7 +329,7 @@ class Embedder:
 def _step_back() -> None:
     """Lower the priority of this thread, so that queries and the event loop get a core immediately.
 
-    Only Linux has priorities per thread. On other systems, nothing is done.
+    Only Linux has priorities per thread. On other systems, this method has no effect.
     """
     if sys.platform == "linux":
         thread = threading.get_native_id()

@@ -15,7 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, load_model_from_str
 from vademecum.engines.onnx.errors import ModelError
 
 MIN_ROW_COSINE = (
-    0.999  # of a word's int8 vector and its float32 vector; if one word is worse, the table stays float16
+    0.999  # between a word's int8 and float32 vectors; if any word is below it, the table stays float16
 )
 
 

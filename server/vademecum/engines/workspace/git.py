@@ -56,7 +56,7 @@ def _find_root(top: str, dot_git: str) -> str:
 def _is_worktree(git_directory: str, common: str, dot_git: str) -> bool:
     """Return whether the repository lists this worktree.
 
-    This is checked, because any `.git` file can name any repository.
+    The check is necessary because any `.git` file can name any repository.
     """
     if os.path.dirname(git_directory) != os.path.join(common, "worktrees") or not _is_git_directory(common):
         return False

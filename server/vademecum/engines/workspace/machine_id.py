@@ -21,7 +21,7 @@ def compute_machine_id(home: str) -> str:
 def _read_id() -> str:
     """Return the content of /etc/machine-id, or "".
 
-    A container may lack this file or share that of its host. Its host name, which is hashed, too, is its own.
+    A container may lack this file or share that of its host. Its host name is its own and is therefore hashed, too.
     """
     try:
         with open(ID_FILE, "rb") as file:

@@ -1,4 +1,4 @@
-"""Decode text of unknown encoding: by BOM, as UTF-8, by a declaration, by letter frequency, and last by statistics."""
+"""Decode text of unknown encoding. Try in order: BOM, UTF-8, a declared encoding, letter frequency, statistics."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _ENCODINGS = {
 def decode(data: bytes) -> str:
     """Return the text of bytes in an unknown encoding. Raises Unreadable if they are not text.
 
-    A few control characters, as in a log, are replaced with spaces. Many of them show that the data is not text.
+    A few control characters, as in a log, are replaced with spaces. Many control characters show that the data is not
+    text.
     """
     text = _decode_with_bom(data)
     if text is None:

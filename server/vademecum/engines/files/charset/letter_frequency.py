@@ -1,4 +1,4 @@
-"""Detect an encoding: in the right one, the decoded text has the letters of a known language.
+"""Detect an encoding: decoded with the right encoding, the text has the letters of a known language.
 
 General statistics fail for a sentence with few accented letters, and mistake even long Western European text for
 Eastern European text.
@@ -46,7 +46,7 @@ _OLDER = [
         ("cp1250", "iso8859-2"),
     )
 ]
-_OLDER_SIGNS = set("«»¿¡°§£½")  # no more signs, because their bytes are letters in another encoding
+_OLDER_SIGNS = set("«»¿¡°§£½")  # no other signs, because their bytes are letters in another encoding
 _KANA = re.compile("[\u3041-\u30ff]")
 _SIGNS = set("\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£")
 _FOREIGN = re.compile(rb"[\xa1-\xff]{4,}")  # no Latin-script language has so many non-ASCII letters in a row
@@ -92,7 +92,7 @@ def _by_script(data: bytes) -> str | None:
         return None
     japanese = data.decode("euc-jp", "replace")
     is_whole = japanese.count("\ufffd") < 2  # the sample may end within a letter
-    # More than a third of the letters are kana. Each letter has two bytes.
+    # More than a third of the letters are kana: each letter has two high bytes, hence the factor 6.
     if is_whole and len(_KANA.findall(japanese)) * 6 > high:
         return "euc-jp"
     best, best_encoding = LIKELY, None

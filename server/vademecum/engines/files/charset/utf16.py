@@ -7,7 +7,8 @@ from contextlib import suppress
 
 _WIDE_SAMPLE = 100_000
 _LATIN = "\t\n\f\r -~\xa0-\u024f\u0300-\u036f\u1e00-\u1eff\u2000-\u2bff\ufeff\U0001f000-\U0001faff"
-# Text uses one of these families of scripts, and Latin letters and signs. Each pattern matches all other characters.
+# A text uses one of these families of scripts, and Latin letters and signs. Each pattern matches the characters that
+# are neither of its family nor Latin letters or signs.
 _WIDE = [
     re.compile(f"[^{_LATIN}{letters}]")
     for letters in (
@@ -20,7 +21,7 @@ _WIDE = [
 _RARE = re.compile("[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]")  # no text consists mostly of these
 _IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _NO_IDEOGRAPH = re.compile("[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]")
-WIDE_MIN = 8  # minimum length of a text in characters; a shorter one is not significant
+WIDE_MIN = 8  # minimum length of a text in characters; a shorter text proves nothing
 
 
 def decode_utf16(data: bytes) -> str | None:

@@ -22,7 +22,7 @@ _BLOCKS = {
     *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
     *("details", "summary", "body", "html"),
 }
-_LINES = {"caption", "legend", "option"}  # elements that are not blocks, but have lines of their own
+_LINES = {"caption", "legend", "option"}  # not block elements, but displayed on separate lines
 _WHITESPACE = re.compile(r"[ \t\n\f\r]+")
 _ANCHORS = " ¶"  # removed from the end of a heading, where many manuals put a link with this sign
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")

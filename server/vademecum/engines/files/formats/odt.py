@@ -81,7 +81,7 @@ class _Reader:
     def page_texts(self, roots: list[Any], place: str) -> list[Part]:
         """Return the distinct headers or footers (`place`) of the used page styles.
 
-        Those without letters, such as a page number, are skipped.
+        Headers and footers without letters, such as a page number, are skipped.
         """
         pages = [page for root in roots for page in root.iter(f"{_STYLE}master-page")]
         used = {_STANDARD} | {n.get(_PAGES) for root in roots for n in root.iter("*") if n.get(_PAGES)}

@@ -73,7 +73,8 @@ def _printed_text(textpage: pdfium.PdfTextPage) -> str:
     """Return the text within the page bounds.
 
     pdfium's bounded text lacks spaces between some distant words, for example on rotated pages and in tables. Its
-    complete text has these spaces, but also spaces within words. So such a space is added only if the glyphs are apart.
+    complete text has these spaces, but also spaces within words. So a space of the complete text is added only if the
+    glyphs around it are apart.
     """
     bounded: str = textpage.get_text_bounded().replace(_OTHER_MARK, _MARK)
     complete: str = textpage.get_text_range().replace(_OTHER_MARK, _MARK)

@@ -61,7 +61,8 @@ def parse_tsv(data: bytes, limits: Limits) -> Parsed:
 def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
     """Parse a table, or plain text if it contains form feeds.
 
-    Empty lines count in row numbers but are no rows, because a passage of empty rows would contain only column names.
+    Empty lines are counted in row numbers but are not rows, because a passage of empty rows would contain only column
+    names.
     """
     text = decode(data)
     if "\f" in text:
@@ -140,7 +141,8 @@ def _is_closing_fence(line: str, fence: str) -> bool:
     return mark.startswith(fence) and not mark.strip(fence[0])
 
 
-# Replace two patterns of the library, which would scan the file to its end from each font and field, in quadratic time.
+# Replace two patterns of striprtf. From each font and field, they would scan the file to its end, which takes quadratic
+# time.
 striprtf.FONTTABLE = re.compile(r"\\f(\d{1,9})(?:(?!\\f\d).){0,1000}?\\fcharset(\d{1,9})([^;]{1,1000});")
 striprtf.HYPERLINKS = re.compile(
     r"(\{\\field\{\s{0,9}\\\*\\fldinst\{[^{}\n]{0,1000}?HYPERLINK\s(\"[^\"\n]{0,1000}\")\}{2}\s{0,9}\{.{0,1000}?\}{2,3})",
@@ -151,7 +153,7 @@ striprtf.HYPERLINKS = re.compile(
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
     visible = _visible_rtf(data).decode("latin-1")
     text: str = striprtf.rtf_to_text(visible, errors="ignore")  # type: ignore[no-untyped-call]
-    # Combine surrogates, because the library returns characters above U+FFFF as two surrogates.
+    # Combine surrogates, because striprtf returns each character above U+FFFF as two surrogates.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Parsed("text/rtf", [Part(whole)])
 

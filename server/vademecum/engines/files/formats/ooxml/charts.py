@@ -50,7 +50,10 @@ def _diagram_lines(root: Any) -> Iterator[str]:
 
 
 def _chart_lines(root: Any) -> Iterator[str]:
-    """Yield the titles, then one line per series. The names of its points precede a series if they are new."""
+    """Yield the titles, then one line per series.
+
+    A line with the names of the points precedes a series whose names differ from the last printed ones.
+    """
     for title in root.iter(f"{_CHARTS}title"):
         yield " ".join("".join(_texts(paragraph, f"{_DRAWING}t")) for paragraph in title.iter(f"{_DRAWING}p"))
     printed_points: list[str] = []

@@ -247,7 +247,7 @@ def _is_hidden(run: Any, styles: Set[str]) -> bool:
 def _page_texts(document: _Document, place: str, make_visible: Callable[[Any], None]) -> list[Part]:
     """Return the distinct page headers or footers (`place`).
 
-    Those without letters, such as a page number, are skipped.
+    Headers and footers without letters, such as a page number, are skipped.
     """
     odd_and_even = switch(document.settings, "evenAndOddHeaders")
     texts: dict[str, Part] = {}

@@ -15,7 +15,7 @@ from vademecum.engines.files.result import Limits, Unreadable
 
 _STRICT = re.compile(re.escape(b"http://purl.oclc.org/ooxml/") + rb"(\w+)/")
 
-# Pictures, sounds and fonts. No parser unpacks them, so their size does not matter.
+# Names of pictures, sounds and fonts. No parser unpacks these members, so their size does not matter.
 _MEDIA = re.compile(
     r"\.(?:bmp|dib|emf|emz|wmf|wmz|png|jpe?g|jfif|gif|tiff?|svg|webp|wdp|mp[34]|m4[av]|wav|avi|mov|[ot]tf|odttf|fntdata)$",
     re.I,
