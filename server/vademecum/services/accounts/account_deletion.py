@@ -94,7 +94,7 @@ class AccountDeletion:
         for indexes in self._indexes:
             await indexes.remove(account_id)
         await self._users.remove(account_id)
-        self._background_jobs.cancel_all(account_id)  # again, because the last commits scheduled more jobs
+        self._background_jobs.cancel_all(account_id)  # again: the last commits scheduled more jobs
 
     async def resume(self) -> None:
         """Complete the deletions that a server stop interrupted. Called at startup, before events are ingested.
@@ -106,7 +106,8 @@ class AccountDeletion:
         if deleted.problem:
             _log.error("the list of deleted accounts is unreadable", why=deleted.problem)
         erased = [account_id for account_id in deleted.digests if await self._erase_or_log(account_id)]
-        # After a stop between the deletion of an account's row and its erasure, the file still contains the email.
+        # If the server stopped after deleting an account's row and before erasing the row's bytes, the accounts file
+        # still contains the email.
         if deleted.digests and await self._rewrite_or_log():
             for account_id in erased:
                 self.queue.cancel(account_id)

@@ -131,7 +131,7 @@ class AccountService:
     async def _usage(self, account: Account) -> Usage:
         """Return the usage without creating a file for an account that never synced.
 
-        Raises Broken if it is unreadable.
+        Raises Broken if the usage cannot be read.
         """
         if self._users.is_new(account.id):
             return Usage(documents=0, bytes=0)

@@ -1,4 +1,6 @@
-"""Keep the list of deleted accounts, so that no restore brings them back and late events of their agents are deleted.
+"""Keep the list of deleted accounts.
+
+No restore brings a listed account back, and late events of its agents are deleted.
 
 A line contains the id of an account and a digest of its email, keyed by the id. The email itself is not stored. If the
 list is unreadable, existing accounts are served, and actions that could bring back a deleted account raise Broken until
@@ -30,7 +32,7 @@ LINE_MAX = 71  # maximum length in bytes of a complete line, with both line ends
 class DeletedAccounts:
     """The deleted accounts.
 
-    `digests`: maps account ids to digests of emails. `problem`: why the list may be incomplete, or "".
+    `digests`: maps account ids to digests of emails. `problem`: the reason why the list may be incomplete, or "".
     """
 
     digests: dict[str, str]

@@ -16,7 +16,7 @@ from vademecum.settings import Rates
 BUCKETS_MAX = 50_000
 CROWDED_MAX = 100  # the maximum number of addresses in `crowded`
 DELAY_MAX_S = 60.0
-FAILURES_FREE = 2  # how many failures of an address cause no delay
+FAILURES_FREE = 2  # the number of failures of an address that cause no delay
 FORGET_FAILURES_S = 3600.0  # failures are forgotten this long after the last delay has ended
 
 

@@ -33,7 +33,7 @@ LINK_MINUTES = 15
 COOKIE_S = 90 * DAY_S
 DEVICE_S = 365 * DAY_S
 DEVICES_MAX = 20  # the maximum number of known browsers of an account
-DEVICE_FAILURES_MAX = 10  # how many wrong passwords make a known browser unknown
+DEVICE_FAILURES_MAX = 10  # the number of wrong passwords after which a known browser becomes unknown
 ACCOUNT_FAILURES_FREE = 5  # how many wrong passwords for one account from unknown browsers cause no delay
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
@@ -112,7 +112,7 @@ class SignIn:
             return False
         try:
             return await self._accounts.extend_token(session, later(self._clock(), COOKIE_S))
-        except Exception as error:  # only log it: the request itself succeeded, and the next one tries again
+        except Exception as error:  # only log it: the next request tries again
             _log.error("cannot extend a session", exc_info=error)
             return False
 
@@ -136,8 +136,8 @@ class SignIn:
             async with self._device_attempt(device):
                 yield
             return
-        # If the browser is known, then for another account. The request was counted for the browser only, so count the
-        # attempt for the address.
+        # A known browser is known for another account here. Its request was counted for the browser only, so count the
+        # attempt for the address, too.
         if device is not None:
             self._rate_limiter.take("sign_in", address)
         self._rate_limiter.take("sign_in", f"{address} {account_key}")
@@ -232,7 +232,7 @@ class SignIn:
                 raise SignedOut(
                     "Another request changed the password at the same time. Your change was not made."
                 )
-            if keep is not None:  # detects a reset of an account without a password, whose hash stays None
+            if keep is not None:  # detects a reset of an account whose hash stays None: it has no password
                 self._tokens.check_valid(keep)
 
         await self.set_password_hash(account.id, password_hash, check, keep)

@@ -72,7 +72,7 @@ class TokenService:
     def is_valid(self, token: Token) -> bool:
         """Return whether the token is stored and not expired, and its account exists.
 
-        Streams call this at each event and heartbeat.
+        Streams call this function at each event and heartbeat.
         """
         stored = self._accounts.tokens.get(token.hash)
         if stored is None or stored.id != token.id or token.account_id not in self._accounts.accounts:

@@ -1,7 +1,7 @@
 """Check whether the folders of claims still exist on this machine.
 
 A folder may be on a disk that does not respond, and a transaction that waited for it would delay all writes of its
-user. So folders are checked before the transaction, in a separate thread, and for a bounded time.
+user. So folders are checked before the transaction, in a separate thread and with a time limit.
 """
 
 from __future__ import annotations

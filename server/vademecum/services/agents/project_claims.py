@@ -90,7 +90,7 @@ class _Resolution(NamedTuple):
 
 
 class Claims:
-    """The claims within one transaction. Claims and projects are read once for all folders."""
+    """The claims within one transaction. The claims and projects are read once, for all folders of the transaction."""
 
     def __init__(self, tx: Transaction, limits: Limits, access: FolderAccess) -> None:
         self._tx = tx
@@ -144,7 +144,8 @@ class Claims:
             is_changed = any(claim.get(name) != value for name, value in fields.items())
             if not is_changed and claim["updatedAt"][:10] >= self._tx.now[:10]:
                 return str(claim["projectId"])
-            # Store the time of the last use, at most once a day. CLAIMS_MAX needs it.
+            # Store the time of the last use, at most once a day. At CLAIMS_MAX claims, the least recently used claim is
+            # replaced.
             fields["updatedAt"] = max(self._tx.now, claim["updatedAt"])
         self._project_ids.clear()
         self._mark_former_names(root_id, identity)

@@ -24,8 +24,8 @@ from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
 INTERVAL_S = 86_400.0
 START_DELAY_S = 60.0  # the delay of the first run after the server's start
-EVENT_ID_DAYS = 30.0  # how long ids of ingested events are kept; spool files are ingested much sooner
-BATCH = 500  # how many rows are deleted or purged in one commit
+EVENT_ID_DAYS = 30.0  # retention of ingested event ids, in days; spool files are ingested much sooner
+BATCH = 500  # the maximum number of rows that one commit deletes or purges
 Tombstones = list[tuple[str, RowHead]]
 
 
@@ -61,7 +61,8 @@ class Retention:
         self._schedule = schedule
 
     async def run(self, user_id: str) -> None:
-        # Ingest first, because event ids expire below. A leftover file with an expired id would be ingested twice.
+        # Ingest first, because event ids expire below. A leftover spool file whose id has expired would be ingested a
+        # second time.
         await self._spool.ingest_all()
         now = self._clock()
         tombstones = await self._find_indexed_tombstones(user_id)

@@ -31,9 +31,9 @@ from vademecum.services.agents.spool_files import email_of
 
 POLL_S = 1.0
 CLEANUP_INTERVAL_S = 3600.0
-RETRY_S = 30.0  # the wait after an error, for example if the account is full
-REQUEST_TIMEOUT_S = 2.0  # how long a request waits for the newest events
-BATCH = 200  # how many files are read and committed together
+RETRY_S = 30.0  # the wait after an error, in seconds, for example if the account is full
+REQUEST_TIMEOUT_S = 2.0  # the longest time that a request waits for the newest events
+BATCH = 200  # the maximum number of files that are read and committed together
 SEE_LOG = "The server's log says why."
 NO_ACCOUNT = "No account has this email. Its events are moved to spool/rejected."
 

@@ -31,8 +31,8 @@ from vademecum.model.schema.timestamps import DAY_S
 
 T = TypeVar("T")
 FILE_MAX = 2**17  # maximum size in bytes; the 8,000 characters of an event take fewer bytes in any encoding
-WRITE_TIMEOUT_S = 60.0  # an unfinished file older than this is no longer being written
-REMOVE_ATTEMPTS = 5  # how often to try to delete a folder, because a hook may be writing into it
+WRITE_TIMEOUT_S = 60.0  # in seconds; an older unfinished file is no longer being written
+REMOVE_ATTEMPTS = 5  # the attempts to delete a folder, because a hook may be writing into it
 REJECTED_DAYS = 30.0
 UNFINISHED_DAYS = 1.0
 FILES_MAX = 1000  # the maximum number of rejected files and, separately, of unfinished files
@@ -95,7 +95,7 @@ def list_contents(folder: Path) -> list[Path]:
 
 
 def read_error(path: Path, error: OSError) -> Broken | OSError:
-    """Return the error to raise: Broken, or the same error if the system temporarily lacks resources."""
+    """Return the error to raise: Broken, or `error` itself if the system temporarily lacks resources."""
     return error if error.errno in RESOURCE_ERRORS else Broken(read_error_message(path, error))
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
 RETRY_AFTER_S = 5
-HEAD_START_S = 1.0  # how long to wait for an early error of the endpoint before the response starts
+HEAD_START_S = 1.0  # seconds to wait for an early error of the endpoint before the response starts
 MAX_QUEUED_EVENTS = 64  # how many events of one answer can wait for a slow client
 _log = structlog.get_logger("vademecum.answer")
 
@@ -203,7 +203,7 @@ class Answers:
             await asyncio.wait({opening}, timeout=HEAD_START_S)
             if opening.done():
                 opening.result()
-            # Loading a model takes long. The client shows the prompt summary during that time.
+            # Loading a model takes long, so the prompt summary is sent first and the client shows it during that time.
             await emit(summary)
             is_empty = True
             async for piece in await opening:

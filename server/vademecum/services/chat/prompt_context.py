@@ -1,8 +1,8 @@
 """Build the prompt for a question from the data that the session may see.
 
 Passages come from a search of the borrowed documents, turns from the session, and memory from the session's scope
-(`prompt_memory`). Only the user's facts that relate to the question are included. Content beyond the tier's budgets is
-left out and listed in `dropped`. Passages that score far below the best one are left out, too.
+(`prompt_memory`). Of the user's facts, only those that relate to the question are included. Content beyond the tier's
+budgets is left out and listed in `dropped`. Passages that score far below the best one are left out, too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from vademecum.services.models.active_model import Inference
 from vademecum.services.search.document_search import DocumentSearch, Found, Result, SearchScope
 from vademecum.services.sync.batches import list_live_children, list_live_keys, read_batches
 
-PASSAGES = 50  # how many passages to search for; the largest budget has room for at most 50 short ones
+PASSAGES = 50  # the number of passages to search for; the largest budget has room for 50 short ones
 TURNS = 200
 FACTS = 200  # how many facts to select; the largest budget has room for about 200 of usual length
 FACTS_TOTAL_FACTOR = 8  # the maximum total length of the selected facts, in lengths of the state section
@@ -278,7 +278,7 @@ async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]
 def _merge_facts(
     query: str, found: Iterable[tuple[int, Fact]], bodies: Iterable[bytes], max_length: int
 ) -> list[tuple[int, Fact]]:
-    """Return the best facts from those found so far and from the next batch, `bodies`.
+    """Return the best facts of both the facts found so far and the next batch, `bodies`.
 
     A value longer than the whole section is cut to one character more than fits, so that the prompt still omits it.
     """
@@ -344,7 +344,7 @@ def _sort_newest_first(store: UserStore, keys: Iterable[str]) -> list[str]:
 
 
 def _take_until(store: UserStore, keys: Iterable[str], remaining: int) -> list[str]:
-    """Return the first keys, at most TURNS, up to the one with which their rows exceed `remaining` bytes."""
+    """Return the first keys, up to the key with which their rows exceed `remaining` bytes, and at most TURNS keys."""
     page: list[str] = []
     size = 0
     for key in islice(keys, TURNS):

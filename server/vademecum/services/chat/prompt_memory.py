@@ -25,7 +25,7 @@ from vademecum.services.memory.scope import find_project_id
 from vademecum.services.sync.batches import list_live_children
 
 KINDS: frozenset[Kind] = frozenset({"episodes", "memories", "entities"})
-MAX_ROWS = 20  # how many rows to recall for a question; further rows would match it less well
+MAX_ROWS = 20  # the number of rows to recall; further rows would match the question less well
 SEARCH_TIMEOUT_S = 2.0  # time limit for the search itself, after the wait for the index
 TIMEOUT_NOTICE = "The memory search took too long, so the prompt contains no memories."
 _log = structlog.get_logger("vademecum.remind")

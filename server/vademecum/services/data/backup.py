@@ -32,7 +32,7 @@ _log = structlog.get_logger("vademecum.backup")
 
 
 class Damaged(msgspec.Struct):
-    """An account whose records could not be copied, and why."""
+    """An account whose records could not be copied, and the reason."""
 
     email: str
     problem: str
@@ -206,7 +206,7 @@ def _copy(source: Path, target: Path) -> None:
     """Copy a file, sync it to disk and verify it. Raises Broken if `source` is unreadable or the copy differs."""
     try:
         source.open("rb").close()
-    except OSError as error:  # report it as Broken, because the backup's disk is not the cause
+    except OSError as error:  # report a failed read as Broken, because the backup's disk did not cause it
         raise Broken(
             f"{source} cannot be read ({error.strerror}). Nothing was changed. It must be a file that the server can read."
         ) from error

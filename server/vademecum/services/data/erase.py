@@ -20,8 +20,8 @@ from vademecum.services.runtime.job_queue import JobQueue
 from vademecum.services.search.indexing import Indexer
 from vademecum.settings import Settings
 
-NEEDLE_MIN = 8  # minimum length in bytes; shorter needles would match by chance
-PIECE = 2**20  # how many bytes a scan reads at a time, because a file may be larger than memory
+NEEDLE_MIN = 8  # minimum length of a needle in bytes; shorter ones would match by chance
+PIECE = 2**20  # the number of bytes that a scan reads at a time, because a file may exceed the memory
 
 
 def erasure_delay(changes: Sequence[Change], settings: Settings) -> float | None:
@@ -97,8 +97,8 @@ async def erase_due(data: Path, job: JobQueue, emails: Mapping[str, str]) -> int
     """Erase deleted content and copies of damaged write-ahead logs now, without the delay.
 
     Return the number of accounts with such content. `emails`: maps the ids of the accounts to check to their emails. If
-    the erasure fails for some accounts, the others are still erased. Then this raises Broken or Busy, which names the
-    failed accounts. They are retried later.
+    the erasure fails for some accounts, the others are still erased. Then the method raises Broken or Busy, which names
+    the failed accounts. Their erasure is retried later.
     """
     due = [user_id for user_id in emails if job.is_pending(user_id) or _has_damaged_log(data, user_id)]
     failures: list[tuple[str, VademecumError]] = []

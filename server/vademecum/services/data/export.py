@@ -37,7 +37,7 @@ from vademecum.services.sync.pull import check_epoch
 
 WAITING_FILE = "waiting.jsonl"
 SPOOL_FILE = "agent-events.jsonl"
-SPOOL_BATCH = 100  # how many events are read before they are sent
+SPOOL_BATCH = 100  # the number of events that are read before they are sent
 README = """This archive contains everything that the server stores about you.
 
 account.json               your account, without secrets

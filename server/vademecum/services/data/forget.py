@@ -27,7 +27,7 @@ from vademecum.services.memory.project_contents import list_project_keys
 from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.stream import Hub
 
-SAMPLE = 400  # how many pieces of the erased content are searched for on the disk
+SAMPLE = 400  # the number of pieces of the erased content that are searched for on the disk
 PIECE_MIN = 16  # minimum length in characters; shorter pieces would match by chance
 CONTENT = (
     "filename",
@@ -41,7 +41,8 @@ CONTENT = (
     "path",
     "root",
 )
-# The first part of a text that has no escapes. Records contain the JSON as it was sent, in which escapes may differ.
+# Captures a part of a text without escapes. Records contain the JSON as it was sent, and clients may escape the same
+# text differently.
 _AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CONTENT).encode())
 
 
@@ -196,8 +197,8 @@ def _note(
 def _delete_all_rows(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
     """Replace all rows with tombstones, and purge waiting rows.
 
-    Return three values: the number of rows, the bytes of their content, and the time. A row that was written after its
-    stub was made is read again.
+    Return three values: the number of rows, the bytes of their content, and the time. If a row was written after its
+    stub was made, the row is read again.
     """
     keys = list(tx.keys())
     size = 0

@@ -195,7 +195,7 @@ def _verify_backup(source: Path, within: str = "") -> BackupManifest:
 def _flaws(source: Path, manifest: BackupManifest, more: set[str]) -> list[str]:
     """Return the problems of the files in the manifest. If there are none, return unlisted files that a restore reads.
 
-    Any other unlisted file is ignored, because file managers add their own files to folders.
+    All other unlisted files are ignored, because file managers add their own files to folders.
     """
     found = [
         f"{name} {flaw}" for name, digest in manifest.files.items() if (flaw := _flaw(source / name, digest))

@@ -65,7 +65,7 @@ def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
 async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
     """Map the ids of the live documents among `ids` to their filenames.
 
-    Every search calls this, so filenames are cached and only rows that changed since the last call are read.
+    Every search calls this function, so filenames are cached and only rows that changed since the last call are read.
     """
     cached = _filename_cache.setdefault(store, {})
     heads = store.row_index.rows
@@ -97,7 +97,7 @@ async def find_by_name(store: UserStore, name: str, session_id: str) -> list[byt
 
 
 async def suggest_cleanup(store: UserStore, limit: int) -> list[bytes]:
-    """Return up to `limit` cleanup candidates as JSON, the least used first."""
+    """Return up to `limit` documents to suggest for deletion, as JSON, the least used first."""
     candidates = [_candidate(store, entry) for entry in await _read_live_entries(store)]
     return await _read_in_order(store, cleanup(candidates, limit))
 

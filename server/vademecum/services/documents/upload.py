@@ -90,7 +90,7 @@ class UploadService:
         if same_content is not None and same_content.whole:
             return Uploaded(same_content.row, existing=True)
         if same_content is None and document_count >= limits.documents:
-            raise _full(file, limits)  # without parsing the file; the transaction below checks this again
+            raise _full(file, limits)  # without parsing the file; the transaction checks the limit again
         parsed, chunks = await _read(file)
         document = {
             **_unread(user_id, file),

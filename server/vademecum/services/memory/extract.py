@@ -2,8 +2,8 @@
 
 One transaction stores the rows from the model's reply and completes the job. Row ids are derived from the content, so
 nothing is stored twice. If the rows cannot be stored now, the job keeps the reply as its pending answer, and the model
-is not asked again. After a crash before that, the request is repeated. Extraction never restores rows that the user
-deleted and never changes confirmed facts.
+is not asked again. After a crash before the reply is stored, the request is repeated. Extraction never restores rows
+that the user deleted and never changes confirmed facts.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Extraction:
             return
         try:
             await self._store_extraction(user_id, job, found)
-        except BaseException:  # BaseException, to keep the answer even if a server stop cancels the job
+        except BaseException:  # also CancelledError, to keep the answer if a server stop cancels the job
             await self._store_answer(user_id, job, found)
             raise
 
@@ -138,7 +138,7 @@ class Extraction:
         normalized = await asyncio.to_thread(lambda: [normalize_and_redact(text) for text in found.memories])
         texts = [text for spoken, text in normalized if text and text == spoken]
         while not await self._try_store(user_id, job, found, texts):
-            pass  # try again: the session has changed project, or the file was restored
+            pass  # try again: the session has changed project, or the account was restored
 
     async def _try_store(self, user_id: str, job: Job, found: ValidatedExtraction, texts: list[str]) -> bool:
         """Return False, storing nothing, if the session has changed project since the lookup."""

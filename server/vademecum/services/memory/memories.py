@@ -29,7 +29,10 @@ _decoder = msgspec.json.Decoder(Memory)
 
 
 class Stats(msgspec.Struct, rename="camel"):
-    """Counts of memories. `total` includes `superseded` ones. `totalSessions`: how many sessions they come from."""
+    """Counts of memories.
+
+    `total` includes `superseded` ones. `totalSessions`: the number of sessions that memories come from.
+    """
 
     scope: MemoryScope
     total: int = 0

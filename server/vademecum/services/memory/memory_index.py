@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
 FOLDER = "recall"
-ROWS_PER_TURN = 16  # how many rows of a user get vectors before it is the next user's turn
+ROWS_PER_TURN = 16  # the number of rows of a user that get vectors before the next user's rows
 MAX_ATTEMPTS = 3
 
 _log = structlog.get_logger("vademecum.recall")
@@ -92,7 +92,7 @@ class MemoryBlockSource:
             return []
         try:
             found = await self._indexes.read(store.user_id, lambda index: index.in_sections(turns))
-        except (IndexDamaged, IndexReplaced):  # the index is being rebuilt, which embeds all turns again
+        except (IndexDamaged, IndexReplaced):  # the index is being rebuilt, with all turns embedded again
             return []
         return sorted(key for key in set(found).difference(keys) if store.is_live(key))
 
@@ -176,8 +176,8 @@ class MemoryVectorizer:
     async def _list_todo(self, user_id: str) -> list[str]:
         """Return the keys of rows without vectors.
 
-        Rows that failed too often are left out. So are rows that changed after they were indexed, because they are
-        indexed again.
+        Rows that failed too often are left out. Rows that changed after they were indexed are left out, too, because
+        the next indexing includes them.
         """
         keys, (epoch, seq) = await self._indexes.read(
             user_id, lambda index: (index.without_vectors(), index.checkpoint)

@@ -196,7 +196,7 @@ def is_row_in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
 
 async def _list_keys_in_scope(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> list[str]:
     """Return the keys of all rows of these kinds within the scope."""
-    candidates = _candidates(store, scope)  # a copy: commits may change the index while the thread runs
+    candidates = _candidates(store, scope)  # a copy: commits may change the row index during the thread
     return await asyncio.to_thread(
         _filter_in_scope, store, scope, candidates, tuple(f"{kind}/" for kind in kinds)
     )

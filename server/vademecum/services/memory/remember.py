@@ -1,8 +1,8 @@
 """Store statements as memories, deduplicated within their scope, and search memories.
 
 An exact repetition refreshes the existing memory. A repetition in similar words supersedes the old memory, which stays
-as history. Detecting similar words needs a model with a fitted threshold. Secrets are redacted before
-any lookup or write.
+as history. Similar wording is detected only with a model that has a fitted threshold. Secrets are redacted before any
+lookup or write.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from vademecum.services.models.active_model import OPEN_TIMEOUT_S
 from vademecum.services.sync import row_operations
 from vademecum.services.sync.pagination import PAGE_BYTES
 
-NEAREST = 10  # how many old memories are compared with a new one
-SEARCHED_LENGTH = 20_000  # how many characters of a memory keyword search reads; only pushed rows are longer
+NEAREST = 10  # the number of old memories that are compared with a new one
+SEARCHED_LENGTH = 20_000  # the characters of a memory that keyword search reads; only pushed rows have more
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -239,7 +239,7 @@ def store_memory(
     row = _refresh(tx, statement, lookup, limits)
     if row is not None:
         return row, row["id"]
-    # If the user deleted this memory, store it again under a new id. `store_extracted_memory` does not.
+    # If the user deleted this memory, store it again under a new id, unlike `store_extracted_memory`.
     memory_id = _derived_id(tx, lookup)
     return _add(tx, statement, lookup, limits, memory_id if tx.head(key_of(memory_id)) is None else None)
 

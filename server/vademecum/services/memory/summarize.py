@@ -30,8 +30,9 @@ from vademecum.services.sync.batches import read_batches
 if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
 
-# Both values come from the original memory service. It also cuts its input to the newest 30,000 characters
-# (model/memory/summary_input.py), so the number of episodes in a prompt needs no limit.
+# Both values come from the original memory service (docs/original-descriptions.md). Like that service,
+# model/memory/summary_input.py cuts the input to the newest 30,000 characters, so the number of episodes needs no
+# limit.
 TEMPERATURE = 0.2
 MAX_REPLY_TOKENS = 1200
 OWNER_FIELDS = {"sessions": "sessionId", "projects": "projectId"}

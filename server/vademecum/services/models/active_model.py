@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from vademecum.model.schema.vector_codec import Vectors
 
 _log = structlog.get_logger("vademecum.models")
-OPEN_DELAY_S = 0.5  # how long after startup the model is opened, unless a request needs it sooner
-OPEN_TIMEOUT_S = 10.0  # how long a request waits for the model to be opened
+OPEN_DELAY_S = 0.5  # seconds after startup until the model is opened, unless a request needs it sooner
+OPEN_TIMEOUT_S = 10.0  # the longest time in seconds that a request waits for the model to be opened
 PREFERRED = ("e5-small-v2", "all-minilm-l6-v2", "multilingual-e5-small")
 
 
@@ -79,7 +79,7 @@ class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A model change in progress, stored in `<data>/reembed.json`.
 
     `before` and `target`: the names of the old and the new model. `model`: the hash of the new model. `users` and
-    `blocks`: how many of them are completely changed.
+    `blocks`: the numbers of users and blocks that are completely changed.
     """
 
     before: str
@@ -157,8 +157,8 @@ class Inference:
     async def get(self, timeout_s: float | None = None) -> Embedder | None:
         """Wait until the embedder is open and return it, or None if no model is installed or the model is damaged.
 
-        /ready distinguishes the two cases. With `timeout_s` the embedder is opened at once, and Busy is raised if that
-        takes longer.
+        The /ready route distinguishes the two cases. With `timeout_s` the embedder is opened at once, and Busy is
+        raised if that takes longer.
         """
         return await self._wait_open(self._opening, timeout_s)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DATA_VERSION = 1
 WEIGHTS = (0.0, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0)
 RANKED = 10  # nDCG@10
-BATCH = 8  # texts; more questions at once could time out on a slow machine
+BATCH = 8  # in texts; a larger batch of questions could time out on a slow machine
 Progress = Callable[[int, int], None]
 Hits = list[tuple[int, float]]
 Vectors = NDArray[np.float32]
@@ -247,7 +247,10 @@ class _Vectors:
 
 
 def _with_distractors(passages: RetrievalSet, turns: RetrievalSet, pairs: Iterable[Pair]) -> RetrievalSet:
-    """Return one set of all English rows. In a small set meaning alone would look better than it is in a real account."""
+    """Return one set of all English rows.
+
+    In a small set, search by meaning alone would look better than in a real account.
+    """
     statements = list(dict.fromkeys(normalize(t) for p in pairs if p.lang == "en" for t in (p.old, p.new)))
     ids = [*passages.ids, *turns.ids, *(f"statement {n}" for n in range(len(statements)))]
     assert turns.groups is not None
@@ -292,7 +295,7 @@ def _best(scores: NDArray[np.float64], floor: float) -> Hits:
 
 
 def _ndcg(found: Iterable[str], gold: set[str]) -> float:
-    """Return nDCG@10 with binary relevance (Jarvelin and Kekalainen 2002). An id that is found again does not count."""
+    """Return nDCG@10 with binary relevance (Jarvelin and Kekalainen 2002). A repeated id does not count again."""
     ranked = list(dict.fromkeys(found))[:RANKED]
     gain = sum(1 / log2(rank + 2) for rank, id in enumerate(ranked) if id in gold)
     return gain / sum(1 / log2(rank + 2) for rank in range(min(RANKED, len(gold))))

@@ -66,7 +66,7 @@ class Status(msgspec.Struct, rename="camel"):
 def resume(settings: Settings) -> tuple[ModelPlan | None, set[str], set[str]]:
     """Return three values: the interrupted model change, the users on the old model, and the users being swapped.
 
-    Delete the staged vectors of any other change.
+    Delete the staged vectors of all other model changes.
     """
     plan = active_model.load_plan(settings)
     staged_vectors.delete_others(settings.data, plan.model if plan is not None else None)
@@ -274,7 +274,7 @@ class ModelChange:
     ) -> tuple[list[Block], int]:
         """Return the blocks that are neither swapped nor staged, oldest first, and the number of all blocks.
 
-        The list of blocks does not include those that failed too often.
+        The list does not include blocks that failed too often.
         """
         seqs = await asyncio.to_thread(staged.seqs)
         rows = store.row_index.rows
@@ -346,7 +346,8 @@ class ModelChange:
                 for (owner, block), count in self._failures.items()
                 if owner == user_id and count >= MAX_ATTEMPTS
             }
-            # Mark the swap before the rows change. After a stop, the mark shows that the rows may have new vectors.
+            # Mark the swap before the rows change. After a server stop, the mark on disk shows that the rows may have
+            # new vectors.
             await asyncio.to_thread(staged.begin_swap)
             self._inference.users_being_swapped.add(user_id)
             is_swapped = await store.write(lambda tx: _put_all(tx, current, vectors, target, skipped))

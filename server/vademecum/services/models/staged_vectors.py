@@ -1,9 +1,9 @@
 """Store staged vectors: the vectors of a new model that are computed but not yet written into the rows.
 
-The folder `<user's folder>/reembed/<model's hash>/` exists as long as the user's rows have the vectors of the old model.
-Each file contains the new vectors of one block. Its name consists of the block's id and the `seq` of the row from which
-the vectors were computed. So the names show which blocks are done, after a crash at most one block is computed again,
-and the vectors of deleted blocks can be found. A file ends with a checksum.
+The folder `<user's folder>/reembed/<model's hash>/` exists as long as the user's rows have the vectors of the old
+model. Each file contains the new vectors of one block. Its name consists of the block's id and the `seq` of the row
+from which the vectors were computed. So the names show which blocks are done and which vectors belong to deleted
+blocks. After a crash, at most one block is computed again. A file ends with a checksum.
 """
 
 from __future__ import annotations

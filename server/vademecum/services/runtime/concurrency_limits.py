@@ -19,7 +19,7 @@ from vademecum.fair_queue import FairExecutor
 RETRY_AFTER_S = 5
 CORES = os.cpu_count() or 2
 THREADS = CORES + 4  # the default executor of asyncio has the same number
-# Most work of a user's threads needs the GIL, so more threads would not make it faster.
+# Most work in a user's threads needs the GIL, so more threads per user would not make the work faster.
 THREADS_PER_USER = max(1, min(2, CORES - 1))
 
 
@@ -55,7 +55,7 @@ class _ConcurrencyLimit:
 
 @dataclass
 class UploadLimit(_ConcurrencyLimit):
-    """Limits how many uploaded files are parsed or wait for it at the same time."""
+    """Limits how many uploaded files are parsed, or wait to be parsed, at the same time."""
 
     per_user: int = 4
     total: int = 16

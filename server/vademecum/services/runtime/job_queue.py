@@ -21,7 +21,7 @@ from vademecum.errors import Broken, NotFound, Stopping, VademecumError
 from vademecum.fair_queue import current_user
 
 _log = structlog.get_logger("vademecum.jobs")
-STOPPING_S = 5  # how long a client should wait before it retries a request that a stopping server rejected
+STOPPING_S = 5  # seconds until a client should retry a request that a stopping server rejected
 RETRY_S = (1.0, 5.0, 30.0, 120.0)
 EARLY = 0.4  # the last part of the minimum interval, in which a request may start the next run early
 
@@ -81,8 +81,8 @@ class JobQueue:
     def _remaining_s(marker: Path) -> float:
         """Return the seconds until a marker is due, at most its delay.
 
-        The delay is the limit because a clock that was set back must not postpone the work. A marker without a delay
-        (damaged, or of an earlier version) is due now.
+        The result is limited to the delay, so that a clock that was set back does not postpone the work. A marker
+        without a delay (damaged, or of an earlier version) is due now.
         """
         remaining_s = marker.lstat().st_mtime - time.time()
         try:

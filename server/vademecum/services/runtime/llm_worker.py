@@ -1,6 +1,6 @@
 """Run, list and retry the jobs of the language model, which are stored in each user's file.
 
-A run attempts one job of a user; then it is the next user's turn. One transaction stores the result of a job and
+A run attempts one job of a user. Then it is the next user's turn. One transaction stores the result of a job and
 completes the job, unless the job has changed: if its row was edited or deleted during the attempt, the row has a new
 job or none. After a crash a job may still be `running`. The next run attempts it again, because a user's runs never
 overlap.
@@ -35,7 +35,7 @@ from vademecum.services.memory.turn_jobs import create_jobs_for_new_turns, list_
 Handler = Callable[[str, Job], Awaitable[None]]
 DEFECT = "The server failed at this job. It will be retried."
 INTERRUPTED = "The server stopped during each attempt at this job."
-# Errors that the operator must fix or that pass by themselves. The job did not cause them.
+# Errors that the job did not cause: the operator must fix them, or they pass by themselves.
 UNAVAILABLE = (AssistantUnreachable, AssistantBusy, AssistantKeyRefused, ModelUnknown)
 
 _log = structlog.get_logger("vademecum.work")

@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-REST = 19  # background work rests at most 19 times as long as it works, so constant load does not stop it
-GAP_S = 0.02  # how long after a response the next request of the same client is expected
-NAP_S = 0.005  # the pause between two checks, because each check takes the GIL from a request
-IDLE_S = 0.5  # the server is idle after this time without requests; active clients send them more often
+REST = 19  # background work rests at most 19 times as long as it works, so it continues under constant load
+GAP_S = 0.02  # seconds after a response in which the client's next request is expected
+NAP_S = 0.005  # seconds between two checks, because each check takes the GIL from a request
+IDLE_S = 0.5  # the server is idle after this many seconds without requests; active clients send more
 
 
 class RequestPriority:

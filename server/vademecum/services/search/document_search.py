@@ -134,8 +134,9 @@ class DocumentSearch:
 def _interleave_named(named_hits: ScoredHits, all_hits: ScoredHits, *, is_certain: bool) -> ScoredHits:
     """Interleave the hits of documents named in the question with the hits of all documents.
 
-    The question is probably about the named documents, but perhaps not only about them. Their hits come first, unless
-    the names are uncertain and hits of different documents match far better. A hit of both searches has the higher score.
+    The question is probably about the named documents, but perhaps not only about them. Hits of the named documents
+    come first, unless the names are uncertain and hits of other documents match far better. A hit of both searches has
+    the higher score.
     """
     by_score = sorted((*named_hits, *all_hits), key=lambda found: found[1])
     scored = {hit.place: (hit, score) for hit, score in by_score}

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
 T = TypeVar("T")
-MAX_ATTEMPTS = 3  # how often a search is tried, because the index may be replaced or found damaged during it
+MAX_ATTEMPTS = 3  # attempts of a search, because the index may be replaced or found damaged meanwhile
 ScoredHits = list[tuple[Hit, float]]
 
 
 class HybridResult(NamedTuple):
     """The result of a search.
 
-    `hits`: best first. `seq`: up to which the index has certainly read; if it is lower than that of the question, the index
-    was not up to date. `vector_share`: see `_vector_share`.
+    `hits`: best first. `seq`: the index has certainly read up to this `seq`; if it is below the `seq` at the time of
+    the question, the index was not up to date. `vector_share`: the share of the vector weight that the search used.
     """
 
     hits: ScoredHits
@@ -101,7 +101,7 @@ class HybridSearch:
         reached = index_seq if index_epoch == epoch else 0
         if reached >= seq:
             return reached
-        self._indexer.forget(user_id)  # its progress may belong to an index that has been replaced
+        self._indexer.forget(user_id)  # the recorded progress may belong to an index that has been replaced
         self._job.run_now(user_id)
         try:
             async with asyncio.timeout(self._wait_s):

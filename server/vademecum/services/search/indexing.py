@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
-PAGE = 50  # how many rows are indexed in one step
+PAGE = 50  # the number of rows that are indexed in one step
 OPEN_MAX = 64
 # The number of threads for writes. They are separate from asyncio's threads, because a throttled write must not occupy
 # a thread that a request needs (services/runtime/request_priority).
@@ -295,8 +295,8 @@ class Indexer:
     ) -> bool:
         """Change the vectors of the rows with `swap`, then replace the index with `new`, built from the changed rows.
 
-        The old index serves searches until `new` is complete. It is not updated any more, because an update would
-        remove the old vectors, which the rows no longer have. Return False if `swap` changed nothing.
+        The old index serves searches until `new` is complete. It is not updated any more: the rows no longer have the
+        old vectors, so an update would remove them from the index. Return False if `swap` changed nothing.
         """
         async with self._turns[user_id]:
             if not await swap():

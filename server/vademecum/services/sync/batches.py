@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from vademecum.model.records.store_interface import UserStore
 
-BATCH_BYTES = 2**20  # in charged bytes; with vectors, which are not charged, a batch may be five times larger
+BATCH_BYTES = 2**20  # in charged bytes; vectors are not charged and may make a batch five times larger
 BATCH_ROWS = 500
 
 Batch = list[tuple[str, bytes]]

@@ -16,7 +16,8 @@ from vademecum.errors import BadRequest
 from vademecum.model.records.store_interface import UserStore
 from vademecum.services.sync.batches import read_batches
 
-# The maximum size of a page. A thousand rows may have a gigabyte, so a page of large rows has fewer than `limit` rows.
+# The maximum size of a page in bytes. A thousand rows may have a gigabyte, so a page of large rows has fewer than
+# `limit` rows.
 PAGE_BYTES = 8 * 2**20
 Position = tuple[str, str]  # `createdAt` and id of a row, by which every list is sorted
 

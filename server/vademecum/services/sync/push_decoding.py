@@ -111,7 +111,8 @@ def _read_rows(
 def _read(body: bytes) -> tuple[list[PushRow], bool, list[int]]:
     """Return three values: the rows, whether lone surrogates were replaced, and the indexes of rows with invalid JSON.
 
-    A title that was cut within an emoji has a lone surrogate. Without the repair it would block all rows of its batch.
+    A title that was cut within an emoji has a lone surrogate. Without the replacement, the title would block all rows
+    of its batch.
     """
     try:
         return _rows.decode(body), False, []

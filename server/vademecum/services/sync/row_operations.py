@@ -90,7 +90,7 @@ def delete(tx: Transaction, scope: MemoryScope, collection: str, row_id: str) ->
 def add(tx: Transaction, collection: str, fields: Json, limits: Limits, row_id: str | None = None) -> Json:
     """Add a row, omitting fields that are None.
 
-    If `row_id` is the id of a deleted row, the row is revived. Unlike a stale device, the caller intends that.
+    If `row_id` is the id of a deleted row, the row is revived. Unlike a stale device, the caller intends the revival.
     """
     row_id = row_id or new_id()
     key = f"{collection}/{row_id}"

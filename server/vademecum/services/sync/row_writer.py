@@ -37,7 +37,7 @@ class Rejected(msgspec.Struct, frozen=True):
     """The row is not stored.
 
     `row`: the row as sent, or the merged row if other devices have changed it, too. `base`: the stored version, for the
-    `syncError`; see `Decision`. `exceeded`: the exceeded limit, if that is the reason.
+    `syncError`, as in `Decision`. `exceeded`: the exceeded limit, if that is the reason.
     """
 
     row: Json

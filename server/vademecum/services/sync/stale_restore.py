@@ -1,8 +1,8 @@
 """Start a new epoch after the whole data folder, erasure ledger included, was restored from a copy.
 
-The high-water marks of acknowledged changes are in that folder, too, so the server cannot detect the restore from its
-disk. A device that synced after the copy was made has a signed checkpoint ahead of the records. Without a new epoch the
-device would skip all rows up to that checkpoint and never push its own rows again.
+The data folder also contains the high-water marks of acknowledged changes, so the server cannot detect the restore from
+its disk. A device that synced after the copy was made has a signed checkpoint ahead of the records. Without a new epoch
+the device would skip all rows up to that checkpoint and never push its own rows again.
 """
 
 from __future__ import annotations

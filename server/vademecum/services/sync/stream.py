@@ -41,7 +41,7 @@ class EventBatch:
 
     def __init__(self, store: UserStore, collection: str, seq: int = WAITING) -> None:
         self.collection = collection
-        self.size = 0  # in bytes, without the negligible envelope of the rows
+        self.size = 0  # in bytes, without the negligible JSON around the rows
         self._store = store
         self._bodies: list[bytes] = []
         self._seq = seq

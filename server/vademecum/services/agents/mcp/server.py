@@ -1,6 +1,6 @@
 """Serve the tools over MCP: list them, validate their arguments, and return errors as messages.
 
-An invalid call never ends the connection. It changes nothing, and the model gets a result that describes the error.
+An invalid call changes no data and never ends the connection. The model gets a result that describes the error.
 """
 
 from __future__ import annotations

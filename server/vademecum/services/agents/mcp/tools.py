@@ -94,7 +94,7 @@ class Tool:
 
     @property
     def nullable(self) -> set[str]:
-        """Return the arguments for which null does not mean that the argument is omitted."""
+        """Return the arguments for which null is a value. For all others, null means that the argument is omitted."""
         fields = msgspec.inspect.type_info(self.arguments).fields  # type: ignore[attr-defined]
         return {field.encode_name for field in fields if _includes_none(field.type)}
 
