@@ -1,1 +1,1 @@
-"""Define the rules of the program as pure functions without clock, randomness and I/O. Time and ids are arguments."""
+"""Define the rules of the server as pure functions without clock, randomness and I/O. Times and ids are arguments."""

@@ -1,4 +1,7 @@
-"""Check the email address of a new account. It must not contain invisible characters or imitate another address."""
+"""Check the email address of a new account.
+
+The address must not contain invisible characters or imitate another address.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ async def compose_briefing(
 ) -> Briefing:
     """Return a briefing with the best entries that fit into `budget` tokens, or an empty briefing if none fits.
 
-    An entry that does not fit is skipped, because a shorter one after it may still fit.
+    An entry that does not fit is skipped, because a shorter entry after it may still fit.
     """
     ordered = sorted(entries, key=lambda entry: (*rank(entry.kind, entry.at, entry.pinned, now), entry.key))
     lines = [format_entry(entry) for entry in ordered]
@@ -85,7 +85,8 @@ async def compose_briefing(
         if cost <= remaining:
             chosen.append(index)
             remaining -= cost
-    # Drop the last entry until the text fits, because it may have more tokens than its lines have separately.
+    # Drop the last entry until the text fits, because the whole text may have more tokens than its lines have
+    # separately.
     while chosen:
         text = _assemble(project, [ordered[index] for index in chosen], [lines[index] for index in chosen])
         (tokens,) = await count_tokens([text])

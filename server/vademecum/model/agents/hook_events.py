@@ -2,8 +2,8 @@
 
 Events are hook payloads of Claude Code (SessionStart, UserPromptSubmit, PostToolUse, PostToolUseFailure, Stop,
 SessionEnd), or decisions in this program's format: `{"kind": "decision", "content": …, "cwd": …}`. This module redacts
-secrets before other code sees the text. For an action on a file that usually holds secrets, no text is kept. No field
-is assumed to have its expected type.
+secrets before other code sees the text. For an action on a file that usually holds secrets, no text is kept. An event
+may have fields of any type.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turn events of coding agents into observations. A repeated event becomes one row with a count.
 
-An agent's hook writes the events. Each event has an id, so an event that is sent again does not count twice.
+An agent's hook writes the events. Each event has an id, so an event that is sent again is not counted twice.
 """
 
 from __future__ import annotations

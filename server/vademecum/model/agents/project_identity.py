@@ -76,7 +76,7 @@ def abbreviate_home(path: str, home: str) -> str:
 def is_inside(path: str, folder: str) -> bool:
     """Return whether the path is the folder or below it.
 
-    Nothing counts as inside `/`, which is no project or home folder.
+    No path counts as inside `/`, because `/` is neither a project nor a home folder.
     """
     return folder not in {"", "/"} and (path == folder or path.startswith(folder + "/"))
 

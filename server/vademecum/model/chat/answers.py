@@ -1,8 +1,9 @@
 """Decide which answers a language model may read.
 
 Quotation answers repeat documents that another session may not have borrowed, and "not found" answers contain no
-information. Users can find both by search, but neither enters a prompt, a summary or an extraction. An episode without
-`model` has an ordinary answer. The browser mirrors this file; shared cases: tests/conformance/answers.json.
+information. Users can find both kinds of answer by search, but neither kind enters a prompt, a summary or an
+extraction. An episode without `model` has an ordinary answer. The browser mirrors this file; shared cases:
+tests/conformance/answers.json.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A fact is never relevant if its source was removed, or if it was extracted and the user has not confirmed it. An
 unconfirmed fact could be wrong, and it could carry text of one project into another, because facts have no project. The
-terms are those of search (`tokenize` is passed in) without the common words of a few languages. In other languages too
-many facts may be selected. The caller finds the facts that are close in meaning, with a threshold that was fitted for
-the model. The browser mirrors this file; shared cases: tests/conformance/prompt.json.
+terms are those of search (`tokenize` is passed in) without the common words of a few languages. In languages without
+such a list, too many facts may be selected. The caller finds the facts that are close in meaning, with a threshold that
+was fitted for the model. The browser mirrors this file; shared cases: tests/conformance/prompt.json.
 """
 
 from __future__ import annotations

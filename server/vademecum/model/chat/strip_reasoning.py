@@ -22,7 +22,7 @@ class AnswerText:
     """
 
     def __init__(self) -> None:
-        self.has_restarted = False  # the caller discards the text so far and resets this
+        self.has_restarted = False  # the caller discards the text so far and resets this flag
         self._state: Literal["begins", "thinks", "answers"] = "begins"
         self._closing = ""  # the tag that ends the current reasoning
         self._pending = ""  # text that may be the beginning of a tag

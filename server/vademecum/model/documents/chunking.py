@@ -111,7 +111,10 @@ def utf16_length(text: str) -> int:
 
 
 def cost(code: int) -> int:
-    """Return the points of a code point of normalized text. They were fitted to real texts and BERT's vocabulary."""
+    """Return the points of a code point of normalized text.
+
+    The points were fitted to real texts and BERT's vocabulary.
+    """
     if 0xAC00 <= code <= 0xD7A3:
         return _HANGUL  # the tokenizer splits a syllable into letters, which are 1.4 tokens on average
     if code > 0x24F:
@@ -204,7 +207,7 @@ def _end_of_chunk(text: str, start: int, end: int, breaks: Sequence[int]) -> int
     if start + fits == end:
         return end
     if start + len(costs) == end and costs[-1] <= ahead:
-        # Slightly more than one chunk remains. Two chunks of similar size are better than a full and a tiny one.
+        # Slightly more than one chunk remains. Two chunks of similar size are better than a full chunk and a tiny one.
         fits = bisect_right(costs, BUDGET * 3 // 4)
     return _best_end(text, start, fits, costs)
 

@@ -1,4 +1,4 @@
-"""Find the documents that a message names. Document search and the app's suggestions use the result.
+"""Find the documents that a message names. Document search and the suggestions in the app use these documents.
 
 Filenames match regardless of case, accents and extension: as a whole, or by all their words. A message that is only
 a name ("lease") also matches each file whose words include all words of the message. The browser mirrors this file;

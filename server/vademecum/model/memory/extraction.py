@@ -1,8 +1,8 @@
 """Build the extraction prompt for a turn, and validate the model's reply.
 
 A reply is untrusted: it may have prose around the JSON, a code fence, truncated JSON, or malicious content. Invalid
-parts are dropped and excess is cut. Only a reply without any JSON is an error. Memories that were recalled into the
-turn are removed first, because they would otherwise be extracted again and again.
+parts are dropped and excess is cut. Only a reply without any JSON is an error. Recalled memories are removed from the
+turn first. Otherwise they would be extracted again after each turn that quotes them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from vademecum.model.text.tokenize import fold
 T = TypeVar("T")
 TYPES: frozenset[str] = frozenset(get_args(EntityType))
 KNOWN_MAX = 20
-REPLY_MAX = 50_000  # how many characters of a reply are parsed
-MESSAGE_MAX = 100_000  # how many characters of a message are searched for quoted context
-QUESTION_MAX, ANSWER_MAX = 4000, 6000  # how many characters of a turn a small model can read
+REPLY_MAX = 50_000  # the number of characters of a reply that are parsed
+MESSAGE_MAX = 100_000  # the number of characters of a message that are searched for quoted context
+QUESTION_MAX, ANSWER_MAX = 4000, 6000  # the numbers of characters of a turn that a small model can read
 ENTITIES_MAX, RELATIONSHIPS_MAX, MEMORIES_MAX, FACTS_MAX = 20, 20, 5, 10
 NAME_MAX, NOTES_MAX, LABEL_MAX, TEXT_MAX, VALUE_MAX = 100, 500, 100, 500, 500
 TEXT_MIN = 5

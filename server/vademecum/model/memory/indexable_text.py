@@ -19,7 +19,7 @@ Kind = Literal["episodes", "memories", "entities", "summaries", "observations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 DATED_KINDS = ("episodes", "memories", "observations")
 FINISHED = ("done", "stopped")
-MAX_CONTEXT = 300  # how many characters from the end of the previous turn are embedded
+MAX_CONTEXT = 300  # the number of characters from the end of the previous turn that are embedded
 
 
 class MemoryRow(msgspec.Struct, rename="camel", frozen=True):
@@ -70,7 +70,7 @@ def index_text(key: str, row: MemoryRow) -> str:
 
 
 def may_enter_prompts(key: str, row: MemoryRow) -> bool:
-    """Return whether prompts may contain the row. The user's own searches find it in any case."""
+    """Return whether prompts may contain the row. The user's own searches find the row in any case."""
     return kind_of(key) != "episodes" or enters_prompts(row.model, row.ai_response)
 
 
@@ -107,7 +107,7 @@ def split_text(text: str, previous: str = "") -> list[Piece]:
         return [Piece(one.text, one.text) for one in chunk([_Part(text)])]
     first, *others = chunk([_Part(context), _Part(text)])
     own = first.text.removeprefix(context).strip()
-    if not first.text.startswith(context) or not own:  # rare characters can split the context; omit it
+    if not first.text.startswith(context) or not own:  # omit the context if rare characters split it
         return split_text(text)
     return [Piece(own, first.text), *(Piece(one.text, one.text) for one in others)]
 

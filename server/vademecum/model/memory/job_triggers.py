@@ -53,7 +53,7 @@ def cancel_stale_jobs(tx: Transaction) -> None:
 
 
 def discard_unstored_answers(tx: Transaction) -> None:
-    """Discard the pending answers of all jobs if extracted rows were deleted. The jobs ask the model again."""
+    """Discard the pending answers of all jobs if extracted rows were deleted. The jobs then ask the model again."""
     if invalidates_answers(tx.changes.values()):
         tx.jobs.put(*(jobs.with_answer(job, "") for job in tx.jobs.open() if job.found))
 

@@ -1,9 +1,9 @@
 """Score memories by relevance and recency.
 
 Relevances are rescaled over the candidates first, because the cosines of a model may lie in a narrow band (0.7 to 1 for
-E5) and age alone would then decide. Candidates are only the most relevant results. With more candidates the best ones
-lie closer together after rescaling, and age decides more of their order (bench/recall_locomo.py). Pinned memories
-always have an age of 0.
+E5) and age alone would then decide. Candidates are only the most relevant results. With more candidates, the relevances
+of the best ones lie closer together after rescaling, so age has more influence on their order (measured by
+bench/recall_locomo.py). Pinned memories always have an age of 0.
 """
 
 from __future__ import annotations

@@ -193,8 +193,8 @@ class UserStores(ABC):
     def open(self, user_id: str, *, touches_lru: bool = True) -> AbstractAsyncContextManager[UserStore]:
         """Open a user's store for the duration of the context, creating it on first use.
 
-        A task must not open a store that it holds already; that raises RuntimeError. With `touches_lru` False, the use
-        does not delay the eviction of the store from memory. Raises NotFound, Busy, Broken or Fenced.
+        Opening a store that the task has already opened raises RuntimeError. With `touches_lru` False, the use does not
+        delay the eviction of the store from memory. Raises NotFound, Busy, Broken or Fenced.
         """
 
     @abstractmethod
@@ -262,7 +262,10 @@ class UserStores(ABC):
 
 
 class AccountStore(ABC):
-    """Stores accounts and hashed secrets. All of them are in memory. Callers must not change `accounts` or `tokens`."""
+    """Stores accounts and hashed secrets.
+
+    All accounts and tokens are in memory. Callers must not change `accounts` or `tokens`.
+    """
 
     accounts: dict[str, Account]  # keys: account ids
     tokens: dict[str, Token]  # keys: hashes of the secrets
@@ -348,4 +351,4 @@ class AccountStore(ABC):
 
     @abstractmethod
     async def ping(self) -> None:
-        """Check that accounts can be read and written, for /ready. Raises Busy."""
+        """Check for the /ready route that accounts can be read and written. Raises Busy."""

@@ -1,6 +1,6 @@
 """Define the default folders, the default account and the environment variable with an agent's folder.
 
-This module imports almost nothing, so that commands which must start fast can use it.
+This module imports almost no others, so that commands which must start fast can use it.
 """
 
 from __future__ import annotations

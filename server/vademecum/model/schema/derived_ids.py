@@ -55,7 +55,7 @@ def fact_id(key: str, name: str, value: str) -> str:
 
 
 def is_fact_id(row_id: str) -> bool:
-    """Return whether `fact_id` may have made this id."""
+    """Return whether the id has the form of an id from `fact_id`."""
     return _FACT_ID.fullmatch(row_id) is not None
 
 

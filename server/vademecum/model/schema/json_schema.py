@@ -1,7 +1,7 @@
 """Generate the JSON Schema of a collection from its struct, in the form that RxDB expects.
 
-RxDB also validates tombstones, whose required fields are blank. So the schema is looser than the struct: it contains no
-`pattern` or `minLength`. The server validates live rows with the struct.
+RxDB also validates tombstones, whose required fields are blank. So the schema allows more values than the struct: it
+contains no `pattern` or `minLength`. The server validates live rows with the struct.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PRIMITIVES: dict[Any, str] = {str: "string", int: "integer", float: "number", b
 def json_schema(collection: Collection) -> Json:
     """Return the RxDB schema of a collection: its own `schema`, or else a generated one.
 
-    RxDB adds `_deleted` itself.
+    The schema lacks `_deleted`, because RxDB adds it.
     """
     if collection.schema is not None:
         return dict(collection.schema)

@@ -24,7 +24,10 @@ def seconds_until(due: str, now: str) -> float:
 
 
 def age_days(then: str, now: str) -> float:
-    """Return the age in days, negative for the future. An invalid date, which a device may push, has infinite age."""
+    """Return the age in days, negative for the future.
+
+    The age of an invalid date, which a device may push, is infinite.
+    """
     try:
         passed = datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)
     except ValueError:

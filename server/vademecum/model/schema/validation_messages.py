@@ -1,6 +1,6 @@
 """Reword the validation errors of msgspec for users, because its regular expressions are hard to read.
 
-msgspec reports errors as text only. A message that is not in the tables stays as it is (docs/decisions/0029).
+msgspec reports errors as text only. A message without an entry in the tables stays unchanged (docs/decisions/0029).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Encode vectors as base64 of little-endian float32, row by row. Disk and wire use the same bytes."""
+"""Encode vectors as base64 of little-endian float32, row by row.
+
+The bytes are the same on the disk and in the sync protocol.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from vademecum.model.secrets.token_patterns import by_shape
 __all__ = ["BEYOND", "HIDDEN", "Span", "find", "hide", "hide_in_path", "is_bare", "redact"]
 
 HIDDEN = "[redacted]"
-BEYOND = 1000  # how many characters after the cut are searched, so that a secret across the cut is detected
+BEYOND = 1000  # the number of characters searched after the cut, to detect a secret across the cut
 MARK = 4  # length of a hash in hexadecimal digits; 16 bits distinguish files but do not reveal a password
 
 _LETTER = Pattern(r"[^\W_]")
@@ -36,9 +36,10 @@ def redact(text: str) -> str:
 
 
 def hide(text: str, max_length: int) -> tuple[str, int]:
-    """Return the first `max_length` characters with `HIDDEN` in place of each secret, and the number of these secrets.
+    """Return the first `max_length` characters with `HIDDEN` in place of each secret, and the number of redacted secrets.
 
-    A secret that begins before the cut is redacted as a whole, because its first half alone would not be detected.
+    A secret that begins before the cut is redacted as a whole, because the part before the cut alone would not be
+    detected.
     """
     return _replace_spans(text, max_length, find(text[: max_length + BEYOND]), lambda _: HIDDEN)
 
@@ -74,7 +75,7 @@ def _find_in_parts(path: str) -> list[Span]:
 def _replace_spans(
     text: str, max_length: int, spans: list[Span], instead: Callable[[str], str]
 ) -> tuple[str, int]:
-    """Return the first `max_length` characters with each secret replaced by `instead`, and the number of these secrets."""
+    """Return the first `max_length` characters with each secret replaced by `instead`, and the number of redacted secrets."""
     parts, at = [], 0
     spans = [span for span in spans if span.start < max_length]
     for span in spans:

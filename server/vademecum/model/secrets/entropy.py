@@ -11,7 +11,7 @@ from vademecum.model.secrets.hinted_regex import Pattern, Span
 RUN_MIN = 20  # minimum length in characters of a run that is tested
 ENTROPY_MIN = 3.5  # bits per character: random base64 of 20 characters has about 4
 CHANGES_MIN = 0.45  # share of adjacent characters that differ in kind: 0.65 in base64, 0.35 in camelCase
-NUMBERS_MIN = 3  # how many numbers a random word of a single case contains, as in base32 and base36
+NUMBERS_MIN = 3  # the minimum of numbers in a random word of a single case, as in base32 and base36
 
 _RUN = Pattern(rf"[A-Za-z0-9+/_=-]{{{RUN_MIN},}}+")
 # Hashes and UUIDs, which are names and not secrets.

@@ -1,7 +1,7 @@
 """Compile a regular expression only when a text contains one of its hints. Every match contains at least one hint.
 
-Compiling all patterns takes as long as starting Python. `vademecum record` starts at each step of an agent, and most
-steps contain nothing like a secret.
+Compiling all patterns takes as long as starting Python, and `vademecum record` starts at each step of an agent. Most
+steps contain no hint of a secret, so most patterns are never compiled.
 """
 
 from __future__ import annotations

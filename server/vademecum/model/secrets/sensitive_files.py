@@ -22,7 +22,7 @@ _ENDS = tuple(
     )
 )
 _PLACES = tuple(
-    _words(  # with their folders, because these filenames alone are too common
+    _words(  # these filenames count only in their folders, because they are common elsewhere
         "/.kube/config /.docker/config.json /.config/gh/hosts.yml /.codex/auth.json /.composer/auth.json /.m2/settings.xml "
         "/.config/rclone/rclone.conf /etc/shadow /etc/gshadow"
     )

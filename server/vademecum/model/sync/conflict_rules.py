@@ -111,8 +111,8 @@ def decide(
             return Decision("store", united, base=base, merged=True)
     if stored.deleted or assumed is None or not collection.merges or not is_valid_base(collection, assumed):
         return Decision("answer", stored.row)
-    # The server dropped dangling references from the stored row. Drop them from the two versions of the device, too, so
-    # that they do not count as an edit.
+    # The server dropped dangling references from the stored row. Drop the same references from the device's two
+    # versions, too, so that the difference does not count as an edit.
     merged = merge(
         collection,
         context.without_dangling_references(without_sync_error(assumed)),
@@ -127,9 +127,9 @@ def decide(
 def is_outdated_delete(deleted: Json, stored: Json, now: str) -> bool:
     """Return whether a row pushed as deleted, without an assumed state, is older than the stored live row.
 
-    A client that starts from zero also pushes tombstones that it only pulled. The row may have been revived since then.
-    Times are capped at `now`. The browser decides in the same way (`mergeTwoWay`); shared cases:
-    tests/conformance/outdated_deletes.json.
+    A client that starts from zero also pushes tombstones that it only pulled. On the server, the row may have been
+    revived since the tombstone was pulled. Times are capped at `now`. The browser decides in the same way
+    (`mergeTwoWay`); shared cases: tests/conformance/outdated_deletes.json.
     """
     then = deleted.get("updatedAt")
     if not isinstance(then, str) or not is_timestamp(then):

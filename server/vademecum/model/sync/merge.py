@@ -98,7 +98,7 @@ def _take_changed(group: tuple[str, ...], base: Json, stored: Json, new: Json, m
 
 
 def _merge_set(base: list[str], stored: list[str], new: list[str]) -> list[str]:
-    """Merge lists of ids as sets. This takes linear time, because each list may have ten thousand ids."""
+    """Merge lists of ids as sets. The merge takes linear time, because each list may have ten thousand ids."""
     removed = set(base) - set(new)
     known = {*base, *stored}
     remaining = [item for item in stored if item not in removed]

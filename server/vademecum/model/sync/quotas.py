@@ -1,6 +1,6 @@
 """Check the quotas of an account, for each row, inside the transaction that would store it.
 
-Deletes, borrows, and edits that do not enlarge the row always pass.
+Deletes, borrows and edits that do not enlarge the row are always allowed.
 """
 
 from __future__ import annotations
@@ -83,12 +83,18 @@ def has_free_tombstone(count: int) -> bool:
 
 
 def charged_tombstones(count: int) -> int:
-    """Return the bytes charged for `count` tombstones. They are never removed, so their number must be bounded."""
+    """Return the bytes charged for `count` tombstones.
+
+    These tombstones are never removed, so the quota must bound their number.
+    """
     return max(0, count - TOMBSTONES_FREE) * TOMBSTONE_BYTES
 
 
 def charged_references(count: int) -> int:
-    """Return the bytes charged for `count` references. All of them are in memory, and a row may have ten thousand."""
+    """Return the bytes charged for `count` references.
+
+    All references are in memory, and a row may have ten thousand.
+    """
     return max(0, count - REFERENCES_FREE) * REFERENCE_BYTES
 
 

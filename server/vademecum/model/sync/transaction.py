@@ -23,8 +23,8 @@ from vademecum.model.sync.tombstone import make_tombstone
 
 WAITING = 0  # the `seq` of a row whose parent has not arrived
 
-# The first row after a server start or a restore leaves a gap in `seq` whose length is a multiple of this number. So
-# records from an older copy hardly ever reuse the numbers of lost rows, which devices may have received. A signed
+# The first row after a server start or a restore leaves a gap in `seq` whose length is a multiple of this number. So a
+# server with records from an older copy hardly ever reuses the `seq` of a lost row that devices have received. A signed
 # checkpoint inside a gap proves that the records come from an older copy.
 SEQ_JUMP = 2**20
 
@@ -111,7 +111,7 @@ class LinkIndex:
                 keys.discard(key)
                 if not keys:
                     del self.dependents[name]
-        # Another row may already have taken over the value, because changes are applied in the order of `seq`.
+        # Another row may already own the unique value, because changes are applied in the order of `seq`.
         if head.unique_value and self.unique_owners.get(unique_key(key, head.unique_value)) == key:
             del self.unique_owners[unique_key(key, head.unique_value)]
 

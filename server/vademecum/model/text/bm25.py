@@ -18,8 +18,8 @@ from vademecum.model.text.tokenize import tokenize
 # The usual constants of BM25: `K1` for the saturation of repeated terms, `B` for the normalization by length.
 K1 = 1.2
 B = 0.75
-# Scores are rounded to this many digits before they are compared. Their last bits depend on the order of additions in a
-# matrix product and must not decide the ranking.
+# Scores are rounded to this many digits before they are compared. The last bits of a score depend on the order of
+# additions in a matrix product and must not decide the ranking.
 SCORE_DIGITS = 6
 
 # A term of a chunk: its 64-bit hash, which avoids a stored vocabulary, and its number of occurrences.
@@ -100,7 +100,7 @@ def _sort_order(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return the stable order that sorts the keys.
 
     Two radix passes over the upper 32 bits take a third of the time of a comparison sort. NumPy uses a radix sort only
-    for 16-bit numbers. Keys are hashes, so different keys rarely agree in these bits.
+    for 16-bit numbers. The keys are hashes, so two different keys rarely have the same upper 32 bits.
     """
     order = np.argsort((keys >> np.uint64(32)).astype(np.uint16), kind="stable")
     order = order[np.argsort((keys >> np.uint64(48)).astype(np.uint16)[order], kind="stable")]

@@ -22,8 +22,8 @@ _NAME = (
 _DAY = r"(?P<day>0?[1-9]|[12][0-9]|3[01])(?:st|nd|rd|th)?"
 _MONTH = r"(?P<month>0?[1-9]|1[0-2])"
 _YEAR = r"(?P<year>(?:19|20)[0-9]{2})"
-# Forms of dates, applied in this order. Each one removes its matches from the text. A month name alone does
-# not match, because `May` and `March` are also ordinary words.
+# Forms of dates, applied in this order. Each form removes its matches from the text. A month name alone does not match,
+# because `May` and `March` are also ordinary words.
 _DATE_FORMS = [
     re.compile(rf"(?<![\w.,-])(?:{form})(?![\w-])", re.ASCII | re.IGNORECASE)
     for form in (

@@ -8,7 +8,7 @@ from vademecum.model.text.sanitize import join_lines, strip_hidden
 from vademecum.model.text.unicode14 import MARKS, regex_for_ranges
 
 MAX_NAME_LENGTH = 80  # in characters
-NAME_END_LENGTH = 30  # how many characters a shortened name keeps from its end
+NAME_END_LENGTH = 30  # the number of characters that a shortened name keeps from its end
 _BLANK = (
     " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u2800\u3000\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"
     "\ufe00-\ufe0f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"

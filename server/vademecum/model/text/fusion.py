@@ -25,10 +25,10 @@ NEAR_BEST = 0.6  # the minimum share of the best score for a hit that counts as 
 NEIGHBOR_SHARES = (0.5, 0.25)
 # A text with more UTF-8 bytes per character is mainly in another script than Latin. Vietnamese has 1.3, Russian 1.8.
 MAX_BYTES_PER_CHARACTER = 1.5
-# Subtracted from the cosines of passages in such scripts, so that they follow all others.
+# Subtracted from the cosines of passages in such scripts, so that these passages follow all others.
 FOREIGN_PENALTY = 3.0
-# Limit of word pieces per word or punctuation mark. An English model stays below it for English text, including invoices
-# and code, and exceeds it for other languages.
+# The maximum number of word pieces per word or punctuation mark in English. English text, including invoices and code,
+# has fewer pieces with an English model; text in other languages has more.
 MAX_PIECES_PER_WORD = 1.3
 FOREIGN_SHARE = 0.4  # the share of the weight of vector search in such a language
 LANGUAGE_SAMPLE = 10  # the number of passages whose language is compared with that of the question
@@ -56,10 +56,10 @@ def language_share(text: str, tokens: int) -> float:
 
 
 def common_share(question: float, passages: Sequence[float]) -> float:
-    """Return the share of the vector weight for a question and the passages that it meets, of which there is at least one.
+    """Return the share of the vector weight for a question and the passages that are compared with it (at least one).
 
-    A share below 1 needs agreement of the question and most passages: for a Spanish question about English documents the
-    vectors are better than the words, which hardly match.
+    The share is below 1 only if both the question and most passages deserve less: for a Spanish question about English
+    documents, the vectors are better than the words, which hardly match.
     """
     return max(question, sorted(passages)[len(passages) // 2])
 
@@ -97,7 +97,7 @@ def boost_found_neighbors(scores: Mapping[Key, float], groups: Iterable[Sequence
 
 
 def is_near_best(key: Key, hits: Sequence[tuple[Key, float]]) -> bool:
-    """Return whether the score of `key` is at least `NEAR_BEST` of the best."""
+    """Return whether the score of `key` is at least the share `NEAR_BEST` of the best score."""
     return dict(hits).get(key, 0.0) >= NEAR_BEST * max((score for _, score in hits), default=0.0)
 
 
@@ -110,7 +110,7 @@ def interleave(first: Iterable[Key], second: Iterable[Key]) -> list[Key]:
 def rescale(hits: Sequence[tuple[Key, float]], zero: float | None = None) -> list[tuple[Key, float]]:
     """Rescale scores so that the best is 1 and `zero`, by default the lowest score, is 0.
 
-    BM25 has a natural zero. Cosines have none: those of E5 lie between 0.7 and 1.
+    BM25 has a natural zero. Cosines have no natural zero: those of E5 lie between 0.7 and 1.
     """
     scores = [score for _, score in hits]
     lowest = min(scores, default=0.0) if zero is None else zero

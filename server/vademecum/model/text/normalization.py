@@ -24,14 +24,14 @@ NORMALIZER_VERSION = 1
 MAX_MARK_RUN = 30
 """The maximum number of consecutive combining marks.
 
-No language uses more. Without a limit NFC takes quadratic time: 80,000 marks took five seconds.
+No language uses more marks. Without a limit, NFC takes quadratic time: 80,000 marks took five seconds.
 """
 MAX_PIECE_LENGTH = 100_000
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MARK = regex_for_ranges(MARKS)
 _LONG_RUN = re.compile(f"({_MARK}{{{MAX_MARK_RUN}}}){_MARK}+")
-# NFKD turns the halfwidth kana voicing signs into marks. They are the only such characters.
+# NFKD turns the halfwidth kana voicing signs into marks, and no other characters.
 _COMPAT_MARK = regex_for_ranges(f"{MARKS} ff9e-ff9f")
 _LONG_COMPAT_RUN = re.compile(f"({_COMPAT_MARK}{{{MAX_MARK_RUN}}}){_COMPAT_MARK}+")
 # Characters that the rule leaves unchanged. Most texts in Latin script contain only such characters.

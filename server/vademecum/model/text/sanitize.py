@@ -45,7 +45,8 @@ _HEADERS = frozenset(
     ],
 )
 MAX_HEADER_LETTERS = 60  # a longer text in brackets is a sentence, not a header
-# Control tokens of chat templates. They match without `fold`, because a tokenizer parses only their exact spelling.
+# Control tokens of chat templates. These tokens are matched without `fold`, because a tokenizer parses only their exact
+# spelling.
 _ANGLE_TOKEN = re.compile(
     "/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|(?:seed|minimax):[a-z_]+|sep|eoh|eoa|_bot|_end"
     "|(?:SPECIAL_|extra_id_|reserved_|unused)[0-9]+|(?:BOS|EOS|EOP)_TOKEN)"
@@ -56,7 +57,7 @@ _SQUARE_TOKEN = re.compile("[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+|/?THI
 _TILDE_TOKEN = re.compile(r"(?!\[[^\[\]]{2,3}\])[\[\]](~!?[a-z]|!?[a-z]~)[\[\]]")
 _LABELED = re.compile("^([^\n:：]*)[:：]", re.MULTILINE)
 _LABELS = frozenset(["source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas"])
-_HEADINGS = frozenset({"instruction", "response"})  # count as labels only in headings: `### Response:`
+_HEADINGS = frozenset({"instruction", "response"})  # labels only in headings: `### Response:`
 _RULE = re.compile(
     rf"^[{_BLANK}]*(?:[\-\u2010-\u2015\u2212\u2500\u2501\u2550\uff0d][{_BLANK}]*){{3,}}$", re.MULTILINE
 )

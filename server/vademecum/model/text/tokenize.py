@@ -87,8 +87,8 @@ def _fold_assigned(text: str) -> str:
     plain = _DROPPED.sub("", unicodedata.normalize("NFKD", text)).lower()
     plain = _DROPPED.sub("", plain)  # lower() may add a mark
     plain = plain.translate(_RESPELLED) if _HAS_RESPELLED.search(plain) else plain
-    # Limit runs again, because a dropped character may have separated two runs of marks. Compose, because NFKD splits
-    # Hangul.
+    # Limit the runs of marks again, because a dropped character may have separated two runs. Compose, because NFKD
+    # splits Hangul.
     return unicodedata.normalize("NFKC", limit_mark_runs(plain))
 
 
@@ -98,7 +98,10 @@ def duplicate_key(text: str) -> str:
 
 
 def tokenize(text: str) -> list[str]:
-    """Return the terms of a text in order. Dense runs give their characters and their bigrams."""
+    """Return the terms of a text in order.
+
+    Runs of scripts without spaces (dense runs) yield their characters and their bigrams.
+    """
     return [term for compound in _compounds(text) for term in _compound_terms(compound)]
 
 

@@ -1,4 +1,6 @@
-"""Provide frozen tables of Unicode 14. They keep chunks and terms equal in all versions of Python and browsers.
+"""Provide frozen tables of Unicode 14.
+
+With frozen tables, chunks and terms are equal in all versions of Python and browsers.
 
 A character that Unicode added later has no normal form and no case, and is neither a letter nor a mark.
 
