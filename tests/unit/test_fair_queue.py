@@ -80,7 +80,7 @@ def test_discarded_items_are_not_taken():
     assert taken(queue) == [("a", 1)]
 
 
-def test_long_work_rests_only_while_others_are_active(monkeypatch):
+def test_long_work_rests_only_while_other_users_are_active(monkeypatch):
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     activity = Activity()
@@ -102,7 +102,7 @@ async def in_thread(executor, user, work):
 
 
 @on_loop
-async def test_executor_runs_another_user_beside_a_busy_one():
+async def test_executor_runs_work_of_another_user_beside_a_busy_user():
     gate, order = threading.Event(), []
     executor = FairExecutor(2, 1, "test")
     try:

@@ -84,7 +84,7 @@ def paths_of(folder, user_id):
     return [path for path in paths_below(folder) if user_id in path.name]
 
 
-def test_account_deletion_erases_only_that_account(tmp_path):
+def test_account_deletion_leaves_other_accounts_unchanged(tmp_path):
     async def scenario():
         async with serve(tmp_path, model=True, erase_delay_s=60) as h:
             ada, ada_browser = await arrive(h)

@@ -81,7 +81,7 @@ def test_account_recreated_after_interrupted_deletion_keeps_its_events(tmp_path:
     run(scenario)
 
 
-def test_torn_deletion_record_leaves_other_deletion_records_readable(tmp_path: Path) -> None:
+def test_truncated_deletion_record_leaves_other_deletion_records_readable(tmp_path: Path) -> None:
     record_deletion(tmp_path, "ada-id", "ada@example.org")
     with deleted_accounts_file(tmp_path).open("ab") as file:
         file.write(b"eve-id 0123abcd")

@@ -76,7 +76,7 @@ def test_administrator_creates_lists_and_removes_accounts(tmp_path):
     run(scenario)
 
 
-def test_spellings_of_an_email_belong_to_one_account(tmp_path):
+def test_differently_spelled_emails_belong_to_one_account(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             admin = await owner(h)

@@ -35,7 +35,7 @@ def token_of(h, client):
     return h.services.tokens.find(client.cookies["vademecum"], "cookie")
 
 
-def test_active_browser_stays_signed_in_and_causes_few_writes(tmp_path):
+def test_active_browser_stays_signed_in_with_few_writes(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             days = Days(h)

@@ -106,7 +106,7 @@ def test_password_reset_by_administrator_revokes_sessions_and_returns_link(tmp_p
     run(scenario)
 
 
-def test_stream_closes_when_its_session_is_revoked(tmp_path):
+def test_stream_closes_when_its_cookie_is_revoked(tmp_path):
     """Sign-out, a password reset and a password change in another browser revoke a session."""
 
     async def scenario():

@@ -74,7 +74,7 @@ async def stored_ids(h, person):
     return [set(await command(h, person).live(name)) for name in ("sessions", "documents", "projects")]
 
 
-def test_default_rate_limits_match_the_contract(tmp_path):
+def test_default_rate_limits_have_the_promised_values(tmp_path):
     rates = Settings(data=tmp_path).rates
     assert {name: getattr(rates, name) for name in CONTRACT} == CONTRACT
 
@@ -188,7 +188,7 @@ def test_rejected_requests_count_toward_the_limit(tmp_path):
     run(scenario)
 
 
-def test_untrusted_forwarding_headers_do_not_change_the_address(tmp_path):
+def test_untrusted_forwarding_headers_do_not_change_the_client_address(tmp_path):
     """Any client can write X-Forwarded-For, so only a trusted proxy's value counts."""
 
     async def scenario():

@@ -147,7 +147,7 @@ def test_password_reset_during_verification_rejects_sign_in(tmp_path):
     run(scenario)
 
 
-def test_account_reset_rejects_concurrent_password_change(tmp_path):
+def test_password_reset_rejects_concurrent_password_change(tmp_path):
     """A reset of an account without a password leaves the stored password unchanged.
 
     So the server must not take an unchanged password as proof that the session is still valid.
@@ -173,7 +173,7 @@ def test_account_reset_rejects_concurrent_password_change(tmp_path):
     run(scenario)
 
 
-def test_account_reset_revokes_sign_in_link_that_is_being_used(tmp_path):
+def test_password_reset_revokes_sign_in_link_during_its_use(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             admin = await owner(h)

@@ -119,7 +119,7 @@ def test_known_browser_of_another_account_is_delayed(tmp_path):
     run(scenario)
 
 
-def test_known_browser_is_known_only_to_its_own_account(tmp_path):
+def test_known_browser_is_trusted_only_by_its_own_account(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             Clock(h)

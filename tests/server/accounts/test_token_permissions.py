@@ -101,7 +101,7 @@ def test_browsers_and_local_commands_can_create_credentials(tmp_path):
     run(scenario)
 
 
-def test_api_token_lists_and_revokes_tokens(tmp_path):
+def test_api_token_can_list_and_revoke_tokens(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             admin = await owner(h)
@@ -118,7 +118,7 @@ def test_api_token_lists_and_revokes_tokens(tmp_path):
     run(scenario)
 
 
-def test_api_token_changes_password_only_with_current_password(tmp_path):
+def test_api_token_can_change_password_only_with_current_password(tmp_path):
     """A client that knows the password could also sign in, so this permission gives the token no further access."""
 
     async def scenario():

@@ -191,7 +191,7 @@ def test_mcp_tool_reads_own_project_unless_another_is_named(
     asyncio.run(scenario())
 
 
-def test_mcp_tools_answer_foreign_ids_like_unknown_ids(setup: Setup) -> None:
+def test_mcp_tools_treat_ids_of_another_account_as_unknown(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as client:
             read = (await call_tool(client, "get_observations", ids=[setup.ids["ada site"], UNKNOWN])).json
@@ -273,7 +273,7 @@ MALFORMED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_malformed_arguments_of_mcp_tool_are_a_tool_error(setup: Setup) -> None:
+def test_malformed_arguments_of_mcp_tool_return_a_tool_error(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as client:
             for tool, arguments in MALFORMED:

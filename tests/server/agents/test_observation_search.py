@@ -46,7 +46,7 @@ def test_observation_search_finds_only_rows_of_the_scope(tmp_path):
     run_for_one(tmp_path / "data", scenario)
 
 
-def test_observation_search_finds_other_wording_by_meaning(tmp_path):
+def test_observation_search_finds_paraphrases_by_meaning(tmp_path):
     async def scenario(h, ada):
         await send_events(
             ada,

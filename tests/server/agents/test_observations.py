@@ -235,7 +235,7 @@ def test_event_batch_over_quota_is_rejected_as_a_whole(tmp_path):
     run(scenario)
 
 
-def test_event_time_in_the_future_becomes_ingest_time(tmp_path):
+def test_future_event_time_is_replaced_by_ingest_time(tmp_path):
     async def scenario(h, ada):
         await send_events(ada, event("early", at="2999-01-01T00:00:00.000Z"))
         (row,) = await list_observations(ada)

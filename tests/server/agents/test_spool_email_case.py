@@ -35,7 +35,7 @@ def test_events_are_ingested_for_email_in_any_letter_case(tmp_path, change_case)
 
 
 @pytest.mark.parametrize("change_case", CASES)
-def test_forget_everything_clears_spool_folders_in_any_letter_case(tmp_path, change_case):
+def test_forget_everything_deletes_spool_folders_in_any_letter_case(tmp_path, change_case):
     async def scenario():
         async with serve(tmp_path) as h:
             ada, grace = await h.person(), await h.person()

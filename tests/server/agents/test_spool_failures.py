@@ -75,7 +75,7 @@ def test_request_succeeds_if_spool_cannot_be_listed(tmp_path: Path, monkeypatch:
     run_for_one(tmp_path, scenario)
 
 
-def test_events_of_full_account_are_reported_once_and_ingested_later(
+def test_events_of_full_account_are_ingested_later_and_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shorten_intervals(monkeypatch)

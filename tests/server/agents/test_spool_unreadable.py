@@ -180,7 +180,7 @@ def test_rejecting_a_missing_spool_file_creates_no_folder(tmp_path: Path) -> Non
     run(scenario)
 
 
-def test_request_ingests_only_spooled_events_of_its_own_account(
+def test_request_ingests_no_spooled_events_of_other_accounts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool, "POLL_S", 3600.0)

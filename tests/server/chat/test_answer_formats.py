@@ -83,7 +83,7 @@ def test_content_filter_rejection_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_rejected_system_role_moves_into_user_message(tmp_path, status):
+def test_rejected_system_prompt_moves_into_user_message(tmp_path, status):
     async def scenario(h, model, ada):
         assert "What is the rent?" in text_of(await read_answer(ada))
         first, second = (asked.body["messages"] for asked in model.requests)

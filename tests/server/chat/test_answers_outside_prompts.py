@@ -50,7 +50,9 @@ async def called(ada: Person, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("model", [False, True])
-async def test_model_free_answers_are_searchable_but_never_in_prompts(tmp_path: Path, model: bool) -> None:
+async def test_answers_without_a_model_are_searchable_but_never_in_prompts(
+    tmp_path: Path, model: bool
+) -> None:
     async with serve(tmp_path, model=model) as h:
         ada = await h.person()
         await create_answers(ada)
@@ -68,7 +70,7 @@ async def test_model_free_answers_are_searchable_but_never_in_prompts(tmp_path: 
         assert {"quoted1", "quoted2", "missed1", "missed2"} <= ids
 
 
-def test_model_free_answers_are_neither_extracted_nor_summarized(tmp_path: Path) -> None:
+def test_answers_without_a_model_are_neither_extracted_nor_summarized(tmp_path: Path) -> None:
     async def scenario(h: Any, model: Any, ada: Person) -> None:
         await create_answers(ada)
         jobs = (await wait_until_finished(ada))["jobs"]

@@ -70,7 +70,7 @@ async def test_prompt_context_orders_sections_and_names_sources_and_scope(tmp_pa
 
 
 @pytest.mark.parametrize(("share", "passages"), [(0.9, 5), (0, 8)])
-async def test_prompt_omits_weak_passages_as_set(tmp_path, share, passages):
+async def test_prompt_omits_passages_below_the_configured_score_share(tmp_path, share, passages):
     async with serve(tmp_path, prompt_score_share=share) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1"))

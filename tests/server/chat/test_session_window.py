@@ -163,7 +163,7 @@ async def test_prompt_names_the_sessions_of_turns_and_sources_of_passages(
         assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "the passage must name its document (E13b)"
 
 
-async def test_returned_document_is_absent_from_its_origin_prompt(
+async def test_returned_document_is_absent_from_prompts_of_its_origin_session(
     tmp_path: Path,
 ) -> None:
     async with serve(tmp_path) as h:

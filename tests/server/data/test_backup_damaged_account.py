@@ -70,7 +70,7 @@ def test_restore_of_one_account_leaves_other_accounts_unchanged(tmp_path):
     run(scenario)
 
 
-def test_backup_repairs_torn_write_ahead_log(tmp_path):
+def test_backup_repairs_truncated_write_ahead_log(tmp_path):
     async def scenario():
         async with serve(tmp_path / "data") as h:
             (ada, _), _ = await two_people(h)

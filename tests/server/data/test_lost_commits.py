@@ -148,7 +148,7 @@ def test_epoch_is_kept_if_high_water_marks_are_unreadable(tmp_path, damage):
     run_on_account(tmp_path, scenario)
 
 
-def test_high_water_mark_behind_last_commit_keeps_epoch_and_catches_up(tmp_path):
+def test_outdated_high_water_mark_keeps_epoch_and_is_raised(tmp_path):
     """A kill after a COMMIT and before the write of its high-water mark leaves such a mark."""
 
     async def scenario(account):

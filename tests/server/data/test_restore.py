@@ -236,7 +236,7 @@ def test_restore_does_not_revive_forgotten_waiting_rows(tmp_path):
     run(scenario)
 
 
-def test_backup_with_torn_copy_is_discarded(tmp_path, monkeypatch):
+def test_backup_with_incomplete_copy_is_discarded(tmp_path, monkeypatch):
     async def scenario():
         async with serve(tmp_path / "data") as h:
             await create_backup(h, tmp_path)

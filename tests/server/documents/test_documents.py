@@ -166,7 +166,7 @@ def test_file_over_the_tier_limit_is_rejected(tmp_path):
     run(scenario)
 
 
-def test_free_account_syncs_but_cannot_search(tmp_path):
+def test_free_account_can_sync_but_not_search_documents(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             ada = await h.person("FREE")
@@ -237,7 +237,7 @@ def test_vectors_of_uploads_are_computed_in_background_and_synced(tmp_path):
     run(scenario)
 
 
-def test_search_without_model_uses_words_and_reports_it(tmp_path):
+def test_search_without_model_uses_words_and_reports_the_mode(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             ada = await h.person()

@@ -73,7 +73,7 @@ def test_account_at_document_limit_can_complete_an_announced_document(tmp_path):
     run(scenario)
 
 
-def test_failed_upload_leaves_the_document_unchanged(tmp_path, monkeypatch):
+def test_failed_upload_leaves_the_announced_document_unchanged(tmp_path, monkeypatch):
     async def scenario():
         async with serve(tmp_path) as h:
             ada = await h.person()

@@ -155,7 +155,7 @@ def test_every_route_has_requests_with_ids_of_another_account(tmp_path):
     run(scenario)
 
 
-def test_foreign_ids_are_answered_like_unknown_ids(tmp_path):
+def test_ids_of_another_account_are_treated_as_unknown(tmp_path):
     """The scripted assistant answers with its whole prompt, so the test also detects Ada's text in prompts."""
 
     async def scenario():

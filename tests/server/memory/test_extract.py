@@ -382,7 +382,7 @@ def test_daily_limit_defers_further_extraction_requests(tmp_path):
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_daily=2)
 
 
-async def test_without_a_language_model_no_jobs_exist_and_job_list_says_so(tmp_path):
+async def test_job_list_without_a_language_model_is_empty_and_explains_why(tmp_path):
     async with serve(tmp_path) as h:
         ada = await h.person()
         await push_turns(ada)

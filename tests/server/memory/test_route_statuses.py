@@ -155,7 +155,7 @@ async def test_memory_routes_return_expected_statuses_and_failed_calls_change_no
         assert since and await h.pull_all(ada) == before, since
 
 
-async def test_foreign_ids_get_404_on_every_memory_route(tmp_path):
+async def test_ids_of_another_account_get_404_on_every_memory_route(tmp_path):
     async with serve(tmp_path) as h:
         ada, bob = await h.person(), await h.person()
         await create_rows(ada)

@@ -59,7 +59,7 @@ async def list_turns(ada: Person) -> Any:
 
 
 @pytest.mark.parametrize("ask", [search_turns, list_turns])
-def test_requests_scan_no_full_account_on_event_loop(
+def test_requests_do_not_scan_all_rows_on_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Person], Awaitable[Any]]
 ) -> None:
     async def scenario() -> None:

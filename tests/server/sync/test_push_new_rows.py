@@ -109,7 +109,7 @@ def test_waiting_row_is_deleted_with_its_parent(tmp_path, parents, children, chi
     alone(tmp_path, scenario)
 
 
-def test_waiting_rows_are_admitted_with_their_last_parent(tmp_path):
+def test_waiting_rows_are_admitted_when_their_last_parent_arrives(tmp_path):
     async def scenario(ada):
         await send(ada, "relationships", (make.relationship("r", "a", "b"), None))
         await send(ada, "entities", (make.entity("a", "p"), None), (make.entity("b", "q"), None))

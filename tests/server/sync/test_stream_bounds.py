@@ -68,7 +68,7 @@ def test_commit_larger_than_the_stream_queue_closes_the_stream(tmp_path):
     run_over_network(tmp_path, scenario, stream_queue_bytes=1_000_000)
 
 
-def test_largest_batch_fits_a_stream(tmp_path):
+def test_largest_push_batch_fits_the_stream_queue(tmp_path):
     """RxDB sends 100 rows per batch. Blocks with vectors are the largest rows."""
 
     async def scenario(h, url, ada):

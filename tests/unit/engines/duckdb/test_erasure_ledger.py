@@ -46,7 +46,7 @@ def count(ledger):
     return len(ledger.path.read_bytes().splitlines())
 
 
-def test_opening_adds_a_deletion_missing_between_others(tmp_path):
+def test_opening_the_ledger_adds_a_deletion_missing_between_others(tmp_path):
     append_to(tmp_path, deletion("a", 1), deletion("c", 3))
     ledger = reopen(tmp_path, deletion("a", 1), deletion("b", 2), deletion("c", 3))
     assert last_seqs(ledger) == {"a": 1, "b": 2, "c": 3} and count(ledger) == 3
@@ -58,7 +58,7 @@ def test_opening_a_complete_ledger_does_not_change_the_file(tmp_path):
     assert reopen(tmp_path, deletion("a", 1), deletion("b", 2)).path.read_bytes() == before
 
 
-def test_opening_adds_last_deletion_of_revived_row(tmp_path):
+def test_opening_the_ledger_adds_last_deletion_of_revived_row(tmp_path):
     append_to(tmp_path, deletion("a", 1), deletion("other", 9))
     assert last_seqs(reopen(tmp_path, deletion("a", 5), deletion("other", 9))) == {"a": 5, "other": 9}
 
@@ -80,7 +80,7 @@ def test_ledger_records_the_revival_of_a_deleted_row(tmp_path):
     assert revived_names(ledger) == {"a"}
 
 
-def test_opening_adds_a_missing_revival(tmp_path):
+def test_opening_the_ledger_adds_a_missing_revival(tmp_path):
     ledger = append_to(tmp_path, deletion("a", 1), deletion("b", 2))
     assert last_seqs(reopen(tmp_path, deletion("b", 2), alive=[("a", 3)])) == {"a": 3, "b": 2}
     assert revived_names(ledger) == {"a"}
@@ -95,7 +95,7 @@ def test_revival_of_an_expired_row_is_compacted_away(tmp_path):
     assert last_seqs(reopen(tmp_path, deletion("c", 5), alive=[("a", 3), ("b", 4)])) == {"b": 4, "c": 5}
 
 
-def test_opening_adds_a_missing_forget_but_not_for_newer_rows(tmp_path):
+def test_opening_the_ledger_adds_a_missing_forget_only_for_older_rows(tmp_path):
     ledger = reopen(tmp_path, deletion("a", 1), deletion("b", 5), alive=[("new", 4)], forgotten_at="2026")
     assert last_seqs(ledger) == {"a": 1, "b": 5, "": 0}
     assert max(line.forgotten_at for line in ledger.read()) == "2026"
@@ -115,7 +115,7 @@ def test_failed_append_is_repeated_with_the_next_append(tmp_path):
     assert last_seqs(ledger) == {"a": 1, "b": 2}
 
 
-def test_append_after_torn_line_starts_a_new_line(tmp_path):
+def test_append_after_truncated_line_starts_a_new_line(tmp_path):
     ledger = append_to(tmp_path, deletion("a", 1))
     first = ledger.path.read_bytes()
     complete = append_to(tmp_path, deletion("b", 2)).path.read_bytes()
@@ -138,7 +138,7 @@ def test_unreadable_line_is_skipped(tmp_path, content):
     assert last_seqs(append_to(tmp_path, deletion("b", 2))) == {"a": 1, "b": 2}
 
 
-def test_opening_compacts_outdated_deletions(tmp_path):
+def test_opening_the_ledger_removes_outdated_deletions(tmp_path):
     for seq in range(1, 31, 3):
         append_to(tmp_path, deletion("a", seq), deletion("b", seq + 1), forgotten_at=f"20{seq:02d}")
     ledger = reopen(tmp_path, deletion("a", 28), deletion("b", 29), forgotten_at="2028")
@@ -200,7 +200,7 @@ def test_failed_compaction_leaves_the_ledger_complete(tmp_path):
     assert last_seqs(ledger) == {"a": 10, "b": 11}
 
 
-def test_delete_removes_a_partial_compaction_too(tmp_path):
+def test_deleting_the_ledger_removes_a_partial_compaction(tmp_path):
     ledger = append_to(tmp_path, deletion("a", 1))
     (tmp_path / "ada.jsonl.new").write_bytes(b"facts/a")
     ledger.delete()
@@ -264,7 +264,7 @@ def test_line_of_an_older_version_needs_no_checksum(tmp_path):
     assert last_seqs(ledger) == {"a": 3} and ledger.damaged_lines() == []
 
 
-def test_torn_line_is_not_reported_as_damaged(tmp_path):
+def test_truncated_line_is_not_reported_as_damaged(tmp_path):
     complete = append_to(tmp_path, deletion("a", 1)).path.read_bytes()
     for cut in range(1, len(complete) - 1):
         (tmp_path / "ada.jsonl").write_bytes(complete[:cut])

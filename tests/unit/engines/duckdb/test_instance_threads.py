@@ -59,7 +59,7 @@ def deaf(gate: threading.Event) -> Callable[[Cursor], object]:
     return work
 
 
-def test_only_a_read_past_its_deadline_is_interrupted() -> None:
+def test_read_is_interrupted_only_after_its_deadline() -> None:
     async def scenario() -> None:
         async with opened(1, read_s=0.2) as instance:
             with pytest.raises(Busy):

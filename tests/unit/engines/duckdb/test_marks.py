@@ -25,7 +25,7 @@ def file(tmp_path):
     return tmp_path / "ledger" / "marks"
 
 
-def test_mark_is_raised_and_never_lowered(tmp_path, file):
+def test_high_water_mark_never_decreases(tmp_path, file):
     noted(tmp_path, ada=5, bob=2)
     noted(tmp_path, ada=9)
     size = file.stat().st_size
@@ -46,7 +46,7 @@ def test_truncated_last_line_is_ignored(tmp_path, file):
         assert read(tmp_path, "ada", "bob") == [5, 3]
 
 
-def test_damaged_byte_may_lose_marks_but_changes_none(tmp_path, file):
+def test_damaged_byte_yields_no_wrong_high_water_mark(tmp_path, file):
     noted(tmp_path, ada=5)
     noted(tmp_path, bob=6)
     whole = file.read_bytes()
@@ -62,7 +62,7 @@ def test_damaged_byte_may_lose_marks_but_changes_none(tmp_path, file):
     [b"\0" * 40, b"ada 9 00000000", b"ada 9", b"ada -9 00000000", b"\xff\xfe", marks._line("ada", 2**52 + 1)],
     ids=str,
 )
-def test_invalid_line_is_ignored(tmp_path, file, line):
+def test_invalid_line_of_marks_file_is_ignored(tmp_path, file, line):
     noted(tmp_path, ada=5)
     file.write_bytes(file.read_bytes() + line + b"\n")
     assert read(tmp_path, "ada") == [5]
@@ -77,7 +77,7 @@ def test_damaged_lines_are_counted_until_the_file_is_opened(tmp_path, file):
     assert marks.count_damaged_lines(tmp_path) == 0
 
 
-def test_dropped_account_has_no_mark(tmp_path, file):
+def test_deleted_account_has_no_high_water_mark(tmp_path, file):
     noted(tmp_path, ada=5, bob=6)
     found = HighWaterMarks(tmp_path)
     found.drop("ada")

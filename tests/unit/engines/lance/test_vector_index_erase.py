@@ -82,7 +82,7 @@ def test_erase_leaves_no_byte_of_replaced_block(index: VectorIndex, tmp_path: Pa
     assert found(tmp_path, needles("newsecret", new[0])) == CONTROL
 
 
-def test_erase_deletes_the_named_documents(index: VectorIndex, opened: Opener, tmp_path: Path) -> None:
+def test_erase_deletes_documents_given_by_id(index: VectorIndex, opened: Opener, tmp_path: Path) -> None:
     blocks, wanted = library(3, "")
     index.apply(blocks, [], [], ("e", 1))
     index.erase(["d0", "d2"])

@@ -149,7 +149,7 @@ def test_special_characters_in_a_query_are_not_syntax(either: VectorIndex, query
     assert either.keyword_search("?!… —", ["a", "b"], 10) == []
 
 
-def test_term_rarity_is_counted_within_the_scope(either: VectorIndex) -> None:
+def test_documents_outside_the_scope_do_not_change_keyword_scores(either: VectorIndex) -> None:
     """Documents outside the scope do not change scores or appear in results."""
     either.apply([block("a", 0, ["red apple", "red pear"]), block("b", 0, ["green apple"])], [], [], ("e", 1))
     alone = either.keyword_search("red apple", ["a"], 10)
@@ -171,7 +171,7 @@ def test_cached_and_uncached_searches_agree(opened: Opener) -> None:
         assert np.allclose([hit.score for hit in warm], [hit.score for hit in cold], atol=2e-6)
 
 
-def test_equal_scores_are_ordered_by_place(index: VectorIndex) -> None:
+def test_equal_scores_are_ordered_by_chunk_position(index: VectorIndex) -> None:
     same = np.repeat(vectors(1, 1), 16, axis=0)
     for name in "dacb":
         index.apply([block(name, 0, ["twin text"] * 16, same)], [], [], ("e", 1))

@@ -135,7 +135,7 @@ def test_unsupported_configuration_is_refused(tmp_path: Path, changes: dict[str,
         read_config(tmp_path / "config.json")
 
 
-def test_error_names_the_wrong_weight(
+def test_error_names_the_missing_or_misshapen_weight(
     tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes], tmp_path: Path
 ) -> None:
     shape, weights, _ = tiny_graph

@@ -32,7 +32,9 @@ def online(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
 
 
-def test_second_concurrent_pull_is_refused(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_second_concurrent_model_download_is_refused(
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
+) -> None:
     hub.drop_after, hub.drops = 1000, 1
     hub.silence.clear()
     answers: multiprocessing.Queue[str] = SPAWN.Queue()
@@ -49,7 +51,7 @@ def test_second_concurrent_pull_is_refused(tiny: tuple[PinnedModel, Path], tmp_p
     assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_pull_beyond_file_size_limit_can_be_resumed(
+def test_model_download_beyond_file_size_limit_can_be_resumed(
     tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     answers: multiprocessing.Queue[str] = SPAWN.Queue()

@@ -28,7 +28,7 @@ def e5() -> Iterator[Embedder]:
     embedder.close()
 
 
-def test_manifest_is_that_of_every_other_installation() -> None:
+def test_manifest_hash_is_the_same_on_every_machine() -> None:
     """The hash covers the built files, so the same weights must give the same bytes on every machine."""
     assert manifest.verify(FOLDER).hash == MANIFEST_HASH
 

@@ -166,7 +166,7 @@ def test_model_is_added_from_copied_files(
         assert (tmp_path / known.id / name).read_bytes() == (expected / name).read_bytes(), name
 
 
-def test_other_files_are_not_added(
+def test_incomplete_or_unpublished_model_files_are_not_added(
     tiny: Published, published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, jar = published

@@ -49,7 +49,7 @@ def embed(embedder: Embedder, texts: list[str]) -> np.ndarray:
     return np.stack(asyncio.run(embed_all()))
 
 
-def test_manifest_is_that_of_every_other_installation() -> None:
+def test_manifest_hash_is_the_same_on_every_machine() -> None:
     """The hash covers the built files, so the same weights must give the same bytes on every machine."""
     assert manifest.verify(find_stand_in()).hash == MANIFEST_HASH
 
@@ -90,7 +90,7 @@ def test_question_finds_passage_in_another_language(
     assert list(PASSAGES)[int(np.argmax(passages @ vector))] == language
 
 
-def test_language_rule_is_off(multilingual: Embedder) -> None:
+def test_model_counts_as_multilingual(multilingual: Embedder) -> None:
     assert multilingual.is_multilingual
 
 

@@ -36,7 +36,7 @@ def test_pinned_memory_does_not_lose_score() -> None:
     assert score_candidates([1.0, 1.0], [10_000, 0], [True, False]) == [1.0, 1.0]
 
 
-def test_future_time_counts_as_now() -> None:
+def test_future_timestamp_counts_as_now() -> None:
     assert freshness(-10_000_000) == 1.0
 
 

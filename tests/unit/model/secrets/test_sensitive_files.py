@@ -34,7 +34,7 @@ def test_secret_file_is_detected_by_its_path(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", MUST_NOT)
-def test_other_file_is_not_a_secret_file(path: str) -> None:
+def test_ordinary_file_is_not_a_secret_file(path: str) -> None:
     assert not holds_secrets(path)
 
 
@@ -62,6 +62,6 @@ def test_no_content_of_secret_file_is_recorded() -> None:
     assert other == ("command", "~/.netrc", "a file of secrets")
 
 
-def test_excerpt_of_other_file_is_recorded() -> None:
+def test_excerpt_of_ordinary_file_is_recorded() -> None:
     assert action_of("Write", file_path="id_generator.py", content="import os\n")[2] == "10 bytes\nimport os"
     assert action_of("Edit", file_path="README.md", old_string="a", new_string="b")[2] == "- a\n+ b"

@@ -26,7 +26,7 @@ def ids(side: str) -> list[str]:
     return [CountingId(f"{side}{number}") for number in range(LENGTH)]
 
 
-def test_merge_compares_ids_in_linear_time() -> None:
+def test_merge_of_id_lists_takes_linear_time() -> None:
     """Comparing each pair of ids would take three seconds for two lists of ten thousand, and a push has many rows."""
     gone, both = ids("gone"), ids("both")
     base = document("u", "d", activeSessions=[*gone, *both])

@@ -89,7 +89,7 @@ def test_postings_separate_terms_that_differ_in_low_bits():
     assert [part.tolist() for part in postings.find(7)] == [[0], [1]]
 
 
-def test_top_k_keeps_ties_with_the_last() -> None:
+def test_top_k_includes_ties_with_the_lowest_score() -> None:
     scores = np.array([0.5, 0.9, 0.7, 0.7 + 1e-9, 0.0])
     assert sorted(top_k_with_ties(scores, 2).tolist()) == [1, 2, 3]
     assert sorted(top_k_with_ties(scores, 9, 0.0).tolist()) == [0, 1, 2, 3]

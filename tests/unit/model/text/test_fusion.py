@@ -18,7 +18,7 @@ def test_score_of_minus_infinity_boosts_no_neighbor() -> None:
     assert boost_neighbors([1.0, -inf, 1.0], [1, 1, 1]) == [1.25, -inf, 1.25]
 
 
-def test_only_found_rows_are_boosted() -> None:
+def test_only_rows_with_a_score_are_boosted() -> None:
     """The second of four turns is not found. It is not added, and its neighbors do not boost each other across it."""
     sessions = [["a", "b", "c", "d"], ["e"]]
     lifted = boost_found_neighbors({"a": 4.0, "c": 4.0, "d": 8.0, "e": 2.0, "m": 1.0}, sessions)
@@ -33,7 +33,7 @@ def test_rescaled_scores_range_from_0_to_1() -> None:
     assert rescale([("a", 0.9)]) == [("a", 1)] and rescale([]) == []
 
 
-def test_fuse_counts_0_for_a_missing_key() -> None:
+def test_fuse_scores_a_missing_key_as_0() -> None:
     assert fuse([[("a", 1.0), ("b", 0.5)], [("b", 1.0)]], [3, 1], 3) == [("a", 0.75), ("b", 0.625)]
     assert [key for key, _ in fuse([[("a", 1.0)], [("b", 1.0)]], [1, 2], 2)] == ["b", "a"]
     assert [key for key, _ in fuse([[("a", 1.0)], [("b", 1.0)]], [1, 2], 1)] == ["b"]
@@ -50,7 +50,7 @@ def test_fuse_ignores_lists_without_weight() -> None:
         fuse([[("a", 1.0)]], [1, 2], 5)
 
 
-def test_hybrid_ranks_by_score_distance() -> None:
+def test_hybrid_search_ranks_by_score_differences() -> None:
     """A clear keyword match outranks a slight lead in vector score. Fusion by ranks alone would reverse the order."""
     words, meaning = [("clear", 20.0), ("faint", 2.0)], [("faint", 0.82), ("clear", 0.81), ("far", 0.7)]
     assert [key for key, _ in fuse_hybrid(words, meaning, 2)] == ["clear", "faint"]
@@ -58,7 +58,7 @@ def test_hybrid_ranks_by_score_distance() -> None:
     assert [key for key, _ in fuse_hybrid(words, meaning, 2)] == ["b", "a"]
 
 
-def test_hybrid_is_independent_of_the_cosine_range() -> None:
+def test_hybrid_search_is_independent_of_the_cosine_range() -> None:
     words, meaning = [("a", 5.0), ("b", 4.0)], [("b", 0.6), ("c", 0.4), ("a", 0.2)]
     squeezed = [(key, 0.7 + score * 0.3) for key, score in meaning]
     assert fuse_hybrid(words, meaning, 3) == [

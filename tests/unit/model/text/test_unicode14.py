@@ -53,7 +53,7 @@ def test_browser_has_the_same_unicode_tables(source: str, name: str, table: str)
     assert "".join(re.findall('"([^"]*)"', literal)) == table
 
 
-def test_tables_are_those_of_unicode_14() -> None:
+def test_unicode_tables_equal_those_of_unicode_14() -> None:
     """A newer Python may only have more characters than the tables."""
     marks = {character for character in CHARACTERS if unicodedata.category(character)[0] == "M"}
     assigned = {character for character in CHARACTERS if unicodedata.category(character) != "Cn"}

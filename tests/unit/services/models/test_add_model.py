@@ -42,7 +42,7 @@ def fit(folder: Path) -> FittedValues:
         embedder.close()
 
 
-def test_model_that_finds_nothing_gets_no_weight(source: Path, tmp_path: Path) -> None:
+def test_model_whose_vectors_find_nothing_gets_weight_zero(source: Path, tmp_path: Path) -> None:
     folder = add_unpinned_model(source, MODEL, tmp_path.joinpath, fit)
     installed = manifests.verify(folder)
     assert (installed.source, installed.licence, installed.prefixes) == ("a USB stick", "MIT", MODEL.prefixes)

@@ -51,7 +51,7 @@ def test_guards_reject_all_pairs_of_another_meaning() -> None:
     assert fit_model.merged_pairs([(1.0, pair) for pair in OTHERS], threshold=0) == []
 
 
-def test_threshold_lies_above_a_contradiction_that_the_guards_miss() -> None:
+def test_threshold_lies_above_contradictions_missed_by_the_guards() -> None:
     missed = Pair("en", "update", "Ada lost her job at the bank.", "Ada has lost her job at the bank.")
     assert may_be_duplicate(missed.new, missed.old)
     low = [(0.5, pair) for pair in OTHERS]

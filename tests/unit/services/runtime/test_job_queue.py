@@ -204,7 +204,7 @@ def test_quiet_request_waits_for_quiet_within_its_limit(tmp_path, clock):
     asyncio.run(scenario())
 
 
-def test_run_now_during_a_run_starts_another(tmp_path):
+def test_run_now_during_a_run_starts_another_run(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             works.gate.clear()

@@ -24,7 +24,7 @@ JAPANESE = "契約は五月に終わります。家賃は毎月末に支払う�
         ("Договор заканчивается в мае.", "windows-1251"),
     ],
 )
-def test_text_is_decoded_in_its_encoding(text, encoding):
+def test_text_is_decoded_with_its_encoding(text, encoding):
     assert text_of(text.encode(encoding)) == text
 
 
@@ -56,7 +56,7 @@ def test_one_latin1_sentence_is_detected(sentence):
         ("int rent = 500; // 家賃は毎月", "shift-jis"),
     ],
 )
-def test_other_alphabets_are_not_decoded_as_latin1(sentence, encoding):
+def test_text_in_other_alphabets_is_not_decoded_as_latin1(sentence, encoding):
     assert text_of(sentence.encode(encoding)) == sentence
 
 

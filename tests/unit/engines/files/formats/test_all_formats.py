@@ -219,7 +219,7 @@ def test_epub_with_self_closed_head_tags_keeps_text():
     assert text_of(epub({"a.xhtml": page})) == "first"
 
 
-def test_epub_with_one_empty_chapter_keeps_the_others():
+def test_epub_with_one_empty_chapter_keeps_other_chapters():
     assert text_of(epub({"cover.xhtml": "", "a.xhtml": xhtml("<p>first</p>")})) == "first"
 
 

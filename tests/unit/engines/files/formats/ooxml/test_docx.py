@@ -200,7 +200,7 @@ def test_docx_hidden_text_is_not_read(how):
 
 
 @pytest.mark.parametrize("how", DOCX_SEEN)
-def test_docx_text_that_is_not_hidden_after_all_is_read(how):
+def test_docx_text_shown_despite_hiding_properties_is_read(how):
     assert in_order(text_of(docx_styled(DOCX_SEEN[how])), "Before.", "WORDS", "After.")
 
 

@@ -91,7 +91,7 @@ def with_strings(members, *strings):
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_xlsx_invalid_cell_does_not_affect_others(kind):
+def test_xlsx_invalid_cell_does_not_affect_other_cells(kind):
     written, meant = CELLS[kind]
     assert text_of(with_cell(written)) == f"Ada\n\t{meant}\t7"
 
