@@ -267,7 +267,7 @@ class DuckDBAccountStore(AccountStore):
             return True
 
     async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
-        """Revoke tokens. They are removed from memory before the file is written."""
+        """Revoke tokens. The tokens are removed from memory before the file is written."""
         revoked = list(tokens)
         for token in revoked:
             self._forget_token(token)

@@ -2,7 +2,8 @@
 
 Subscribers read these bodies after each commit. Without the cache, each read would be an SQL statement.
 
-A body is removed when its row is changed or deleted. It is returned only while its row still has the same `seq`.
+A body is removed when its row is changed or deleted. A cached body is returned only while its row still has the same
+`seq`.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def _revival(key: str, seq: int) -> LedgerLine:
 
 
 def _needed(lines: dict[str, LedgerLine], row_index: RowIndex) -> dict[str, LedgerLine]:
-    """Return the lines without the outdated ones, which are `aged` and belong to rows without a tombstone.
+    """Return the lines that are not outdated. An outdated line is `aged`, and its row has no tombstone.
 
     The line with the highest `seq` is always kept.
     """

@@ -62,7 +62,7 @@ def connect(path: Path | str) -> Connection:
 
 
 PARSED_MAX = 1024  # maximum number of cached statements; each takes 3 kB
-PARSED_LENGTH = 400  # maximum length of a cached statement in characters; longer ones have hundreds of values
+PARSED_LENGTH = 400  # maximum characters of a cached statement; longer statements have hundreds of values
 _parsed: dict[str, duckdb.Statement] = {}
 
 
@@ -95,8 +95,8 @@ class Instance:
     """One DuckDB instance for all files. The callbacks run in the event loop.
 
     `owner` is the id of the user whose file a call uses, or a name for another file. `on_damage(owner, reason)` is
-    called when a call finds damage. It returns False if the whole process must end. `on_rebuilt` is called after DuckDB
-    was started again, which detaches all files. `end` ends the process.
+    called when a call finds damage. `on_damage` returns False if the whole process must end. `on_rebuilt` is called
+    after DuckDB was started again, which detaches all files. `end` ends the process.
     """
 
     _numbers = itertools.count(1)

@@ -1,9 +1,9 @@
 """Store high-water marks: for each user the highest acknowledged `seq`, outside the records.
 
-Records whose highest `seq` is below the mark lack acknowledged commits: the disk lost the end of their write-ahead log, or
-they were replaced by an old copy. A mark below the highest `seq` is no sign of a loss: a crash between COMMIT and the
-write of the mark causes it. A missing or damaged mark is set from the records when they are opened, and `doctor` reports
-it until then.
+Records whose highest `seq` is below the mark lack acknowledged commits: the disk lost the end of their write-ahead log,
+or they were replaced by an old copy. A mark below the highest `seq` does not indicate a loss, because a crash between
+COMMIT and the write of the mark causes such a mark. A missing or damaged mark is set from the records when they are
+opened, and `doctor` reports it until then.
 
 All marks share one append-only file, `<data>/ledger/marks`. A line is a user id, a seq and the CRC-32 of both; the last
 valid line of a user applies. A line is written after COMMIT and before the answer. It is fsynced later, in the

@@ -11,7 +11,7 @@ from vademecum.model.sync.transaction import RowIndex
 
 RUN_MAX = 128  # maximum number of segments that one statement reads
 GAP_MAX = 4  # maximum distance between wanted segments in a range; a larger gap starts a new range
-COMPACT_FROM = 1000  # entries beyond twice the live ones, above which stale entries are removed from memory
+COMPACT_FROM = 1000  # compact if the entries exceed twice the live entries by more than this number
 
 Entry = tuple[int, str]  # seq and key of a row
 SegmentName = tuple[str, int]  # collection, and first seq
@@ -61,7 +61,7 @@ class CollectionSegments:
             yield name, self.firsts[start], self.firsts[last]
 
     def compact(self, heads: RowIndex) -> None:
-        """Remove stale entries if they outnumber the live ones by more than `COMPACT_FROM`."""
+        """Remove stale entries if they outnumber the live entries by more than `COMPACT_FROM`."""
         if len(self.seqs) > COMPACT_FROM + 2 * sum(self.live.values()):
             current = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
             self.seqs, self.keys = [s for s, _ in current], [k for _, k in current]

@@ -71,7 +71,10 @@ _DONE = AnswerPiece("", "stop")
 
 
 class LineBuffer:
-    """A buffer that splits a byte stream into lines. It does not decode, because data may end inside a character."""
+    """A buffer that splits a byte stream into lines.
+
+    The buffer does not decode the bytes, because data may end inside a character.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -99,7 +99,7 @@ def install(
 ) -> Path:
     """Build `<models_dir>/<id>/` from weights and the published tokenizer. Raises ModelError.
 
-    `fit`: returns the fitted values of the model in a folder. It is called before the model is moved into place.
+    `fit`: returns the fitted values of the model in a folder. `fit` is called before the model is moved into place.
     """
     from vademecum.engines.onnx.bert_graph import build_graph
 

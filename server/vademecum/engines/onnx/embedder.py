@@ -94,7 +94,7 @@ class _Lane:
 class Embedder:
     """An open embedding model. Create it from any thread, call it from a running event loop, close it once.
 
-    Worker threads call `is_idle`. It returns whether no request is waiting; only then do passages use all cores.
+    Worker threads call `is_idle`. `is_idle` returns whether no request is waiting; only then do passages use all cores.
     The constructor raises ModelError if the model is missing or damaged.
     """
 
@@ -195,7 +195,7 @@ class Embedder:
         return await self._submit([prefix + text for text in texts], self._passages)
 
     async def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a query. It is computed before all waiting passages.
+        """Return the vector of a query. A query is computed before all waiting passages.
 
         Raises EmbedderBusy if the queue of queries is full, or after a wait of `query_timeout_s` seconds.
         """

@@ -1,8 +1,8 @@
 """Read, write and verify model manifests. A manifest lists a model's files and defines how text becomes a vector.
 
-Its hash identifies the vector space: two vectors are comparable only if their `model` is the same hash. So the hash
-covers everything that changes a vector or the text it represents. The hash leaves out the fitted values, which do not
-change vectors.
+The hash of a manifest identifies the vector space: two vectors are comparable only if their `model` is the same hash.
+So the hash covers everything that changes a vector or the text it represents. The hash leaves out the fitted values,
+which do not change vectors.
 """
 
 from __future__ import annotations

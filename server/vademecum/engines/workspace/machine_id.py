@@ -1,7 +1,7 @@
 """Compute an id of this machine, so that a folder on another machine is not mistaken for a moved folder.
 
-Each computer, container and home folder has its own id. It is a hash, because host names often contain personal names.
-64 bits suffice to distinguish a person's few machines.
+Each computer, container and home folder has its own id. The id is a hash, because host names often contain personal
+names. 64 bits suffice to distinguish a person's few machines.
 """
 
 from __future__ import annotations

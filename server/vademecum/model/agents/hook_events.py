@@ -20,7 +20,7 @@ CONTENT_MAX = 8000
 PART_MAX = 1000  # maximum length in characters of a tool's input and of an error message
 EXCERPT_MAX = 300  # maximum length in characters of the old text of an edit and of the new text
 OPENING_MAX = 200  # maximum length in characters of the quoted beginning of a written file
-VALUES_MAX = 50  # how many values of an unknown tool's input are read; `PART_MAX` characters show fewer
+VALUES_MAX = 50  # values of an unknown tool's input that are read; `PART_MAX` characters show fewer
 LABEL_MAX = 200  # maximum length in characters of a tool's name and of a session's id
 
 READS = ("Read", "NotebookRead")

@@ -200,7 +200,7 @@ DOCUMENTS = {
 
 
 def render(source: PromptInput, budget: Budget) -> RenderedPrompt:
-    """Return the parts of the prompt as sanitized text. This may take long, so call it in a thread."""
+    """Return the parts of the prompt as sanitized text. The function may take long, so call it in a thread."""
     rules = [DATA_RULE, AUTHORITATIVE_RULE] if source.mode == "authoritative" else [DATA_RULE]
     system = "".join(f"{text}\n\n" for text in [source.system.strip("\n"), *rules] if text)
     return RenderedPrompt(

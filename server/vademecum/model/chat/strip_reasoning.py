@@ -85,7 +85,7 @@ def _partial(text: str) -> int:
 def _is_quoted(before: str) -> bool:
     """Return whether a closing tag that follows `before` is part of the answer.
 
-    It is if `before` contains an opening tag or ends inside code.
+    The tag is part of the answer if `before` contains an opening tag or ends inside code.
     """
     line = before.rpartition("\n")[2]
     return any(tag in before for tag in _CLOSING) or before.count("```") % 2 == 1 or line.count("`") % 2 == 1

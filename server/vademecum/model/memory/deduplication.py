@@ -82,8 +82,8 @@ FUNCTION_WORDS = frozenset(
         "dass welche welcher est sont ont que qui elle ils elles es son esta estan ha han ella ellos"
     )
 )
-# Words that negate a statement: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish,
-# Polish, Russian. The English ones include words for ending something, such as "quit".
+# Words that negate a statement: English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Polish, Russian.
+# The English words include words for ending something, such as "quit".
 NEGATIONS = _set(
     "not no never none nobody nothing neither nor without cannot hardly stopped stops quit former formerly except unless "
     "anymore refuses refused lacks failed nicht kein keine keinen keinem keiner keines nie niemals niemand nichts ohne weder "

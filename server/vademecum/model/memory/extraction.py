@@ -27,7 +27,7 @@ QUESTION_MAX, ANSWER_MAX = 4000, 6000  # the numbers of characters of a turn tha
 ENTITIES_MAX, RELATIONSHIPS_MAX, MEMORIES_MAX, FACTS_MAX = 20, 20, 5, 10
 NAME_MAX, NOTES_MAX, LABEL_MAX, TEXT_MAX, VALUE_MAX = 100, 500, 100, 500, 500
 TEXT_MIN = 5
-# The maximum number of extracted memories of a session without deleted and superseded ones; the same as in
+# The maximum number of extracted memories of a session, not counting deleted and superseded memories; the same as in
 # web/src/core/memory/extraction.ts.
 SESSION_MEMORIES_MAX = 50
 

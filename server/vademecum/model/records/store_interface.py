@@ -316,7 +316,7 @@ class AccountStore(ABC):
 
     @abstractmethod
     async def revoke_tokens(self, tokens: Iterable[Token]) -> None:
-        """Revoke tokens. They are revoked in memory even if the write to the file fails."""
+        """Revoke tokens. The tokens are revoked in memory even if the write to the file fails."""
 
     @abstractmethod
     async def block(self, account_id: str, check: AccountCheck) -> None:

@@ -1,4 +1,6 @@
-"""Find and redact secrets in a text: keys, passwords and tokens. They are neither stored nor sent to a language model.
+"""Find and redact secrets in a text: keys, passwords and tokens.
+
+Secrets are neither stored nor sent to a language model.
 
 A secret is detected by its format (a known prefix, PEM, JWT), by its name (`password: …`, in several languages), or by
 its entropy: a long run of characters that nobody would type. In unclear cases names and hashes stay, and random runs

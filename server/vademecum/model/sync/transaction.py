@@ -305,7 +305,10 @@ class Transaction:
 
     @property
     def highest_stored_seq(self) -> int:
-        """Return the highest `seq` of a row in `changes`, or 0. It is below `self.seq` if the last row was purged."""
+        """Return the highest `seq` of a row in `changes`, or 0.
+
+        The result is below `self.seq` if the last row was purged.
+        """
         return max((c.head.seq for c in self.changes.values() if c.head is not None), default=0)
 
     # -- changing -----------------------------------------------------------------------------------------------

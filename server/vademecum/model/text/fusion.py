@@ -46,8 +46,8 @@ def is_foreign_script(text: str) -> bool:
 def language_share(text: str, tokens: int) -> float:
     """Return the share of its weight that an English model's vector of a text deserves: 1, `FOREIGN_SHARE` or 0.
 
-    It is 0 in a foreign script, and `FOREIGN_SHARE` if the model splits the text into more than `MAX_PIECES_PER_WORD`
-    word pieces (`tokens`) per word and punctuation mark.
+    The share is 0 in a foreign script, and `FOREIGN_SHARE` if the model splits the text into more than
+    `MAX_PIECES_PER_WORD` word pieces (`tokens`) per word and punctuation mark.
     """
     if is_foreign_script(text):
         return 0.0

@@ -89,7 +89,10 @@ def join_lines(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Sanitize a text and put it in double quotes. Double quotes within become single ones, so none ends the quotation."""
+    """Sanitize a text and put it in double quotes.
+
+    Double quotes within the text become single quotes, so none of them ends the quotation.
+    """
     return '"' + _QUOTE.sub("'", sanitize(text)) + '"'
 
 

@@ -45,7 +45,7 @@ _DENSE = (
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 
-# English function words of questions. They are dropped from a query unless it has no other words.
+# English function words of questions. These words are dropped from a query unless the query has no other words.
 STOP_WORDS = frozenset(
     re.findall(
         "[a-z]+",

@@ -152,7 +152,7 @@ _NON_ASCII = re.compile("([^\0-\x7f]+)")
 
 
 def map_assigned(text: str, change: Callable[[str], str]) -> str:
-    """Apply `change` to each run of assigned characters. Unassigned ones separate the runs, as in Unicode 14."""
+    """Apply `change` to each run of assigned characters. Unassigned characters separate the runs, as in Unicode 14."""
     if not _UNASSIGNED.search(text):
         return change(text)
     pieces = _UNASSIGNED.split(text)

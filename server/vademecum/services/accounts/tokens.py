@@ -1,6 +1,6 @@
 """Issue, check and revoke tokens: one-time sign-in links, browser sessions and API tokens.
 
-Each token is a secret of 256 random bits. It is shown once and stored as its SHA-256.
+Each token is a secret of 256 random bits. The secret is shown once, and only its SHA-256 is stored.
 """
 
 from __future__ import annotations

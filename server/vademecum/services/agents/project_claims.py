@@ -115,7 +115,7 @@ class Claims:
         return str(claim["projectId"]) if claim is not None else self._resolve_new(identity).project_id
 
     def list_locations_to_check(self, identities: set[Identity]) -> set[FolderLocation]:
-        """Return the folders that must be checked before identities without a claim can get one.
+        """Return the folders that must be checked before an identity without a claim can get a claim.
 
         These are the folders of rival claims. If several identities have no claim, their own folders are added, because
         the claim of one may be a rival of another.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 RETRY_AFTER_S = 5
 HEAD_START_S = 1.0  # seconds to wait for an early error of the endpoint before the response starts
-MAX_QUEUED_EVENTS = 64  # how many events of one answer can wait for a slow client
+MAX_QUEUED_EVENTS = 64  # the maximum number of events of one answer that wait for a slow client
 _log = structlog.get_logger("vademecum.answer")
 
 

@@ -55,7 +55,7 @@ from vademecum.services.sync.batches import list_live_children, list_live_keys, 
 
 PASSAGES = 50  # the number of passages to search for; the largest budget has room for 50 short ones
 TURNS = 200
-FACTS = 200  # how many facts to select; the largest budget has room for about 200 of usual length
+FACTS = 200  # the number of facts to select; the largest budget has room for about 200 of usual length
 FACTS_TOTAL_FACTOR = 8  # the maximum total length of the selected facts, in lengths of the state section
 FALLBACK_NOTICE = (
     "This session is in authoritative mode, which requires a JIGGA account. The prompt is built for analysis "
@@ -95,7 +95,7 @@ class Requester(msgspec.Struct, frozen=True):
 class Question(msgspec.Struct, frozen=True):
     """A question. `system`: the client's own part of the prompt.
 
-    `episode_id`: the turn that is being answered, if any. This turn and later ones do not enter the prompt.
+    `episode_id`: the turn that is being answered, if any. This turn and later turns do not enter the prompt.
     """
 
     query: str

@@ -1,6 +1,6 @@
 """Erase deleted content from the disk. A DuckDB file and a Lance folder keep deleted bytes until they are rewritten.
 
-A delete blanks the row at once. Its bytes are erased later (see `erasure_delay`), or at once for "forget everything".
+A delete blanks the row at once. The row's bytes are erased after `erasure_delay`, or at once for "forget everything".
 After an edit, the old text stays in its segment until the segment is rewritten. `scan` checks the result on the
 uncompressed bytes.
 """

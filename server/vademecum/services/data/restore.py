@@ -149,7 +149,8 @@ class RestoreService:
                 records / RECORDS_FILE,
                 last_seq,
                 lambda tx: replay_erasures(tx, ledger.read(), project_ids),
-                # Close streams. They would continue in the new epoch, and their clients would not notice the restore.
+                # Close the streams. Otherwise the streams would continue in the new epoch, and their clients would not
+                # notice the restore.
                 before_opening=lambda: self._hub.close_user(user_id),
             )
         finally:  # schedule the jobs even after a failure, because the deleted indexes must be rebuilt

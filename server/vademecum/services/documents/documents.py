@@ -1,6 +1,6 @@
 """List documents, find them by name or content, and suggest documents to delete.
 
-Rows are returned as stored. They are read in batches and decoded in a thread, because a hundred documents that
+Rows are returned as stored. The rows are read in batches and decoded in a thread, because a hundred documents that
 thousands of sessions have borrowed take a hundred megabytes.
 """
 

@@ -21,8 +21,8 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 def upsert(tx: Transaction, project: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
     """Return the project's entity of this `type` and `name`, and whether it is new.
 
-    An existing entity keeps its spelling, and also its `notes` unless `fields` has new ones. Raises NotFound for a
-    missing project, and BadRequest for an empty name.
+    An existing entity keeps its spelling and, unless `fields` has new notes, its `notes`. Raises NotFound for a missing
+    project, and BadRequest for an empty name.
     """
     if not normalize_name(fields["name"]):
         raise BadRequest("An entity needs a name. Nothing was changed.")

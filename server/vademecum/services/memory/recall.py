@@ -156,7 +156,8 @@ class Recall:
         """Return (id, cosine similarity) of the `k` rows nearest in meaning to `text`. Without a model, return [].
 
         The search waits, for a bounded time, for the vectors of rows of this `kind` that have already been committed.
-        It does not wait for rows of any other kind, such as new turns, which are embedded more efficiently in batches.
+        The search does not wait for rows of any other kind: new turns, for example, are embedded more efficiently in
+        batches.
         """
         if await self.indexes.embedder(user_id, OPEN_TIMEOUT_S) is None or not text.strip():
             return []

@@ -75,7 +75,7 @@ class MemoryLookup(msgspec.Struct, frozen=True):
 
     `seq`: the account's `seq` at the lookup; rows with a higher `seq` have changed since. `exact`: the ids of current
     memories in the partition with the same `exact_form`. `near`: the id of the memory that the text repeats in similar
-    words, or None. It is not searched if `exact` has ids.
+    words, or None. `near` is not searched if `exact` has ids.
     """
 
     partition: MemoryPartition

@@ -1,4 +1,7 @@
-"""Read and write sessions by `externalId`, an id that another program chose. It is unique among a user's sessions."""
+"""Read and write sessions by `externalId`, an id that another program chose.
+
+The id is unique among a user's sessions.
+"""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class Summaries:
 
 
 def _clean_reply(reply: str) -> str:
-    """Return the summary text of a reply. This may take long, so call it in a thread."""
+    """Return the summary text of a reply. The function may take long, so call it in a thread."""
     return secrets.redact(summary_input.strip_markup(reply))[: summary_input.CONTENT_MAX]
 
 

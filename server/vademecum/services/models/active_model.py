@@ -1,4 +1,6 @@
-"""Open the embedding model of the data folder. It is chosen at the first start and can be changed with a command.
+"""Open the embedding model of the data folder.
+
+The model is chosen at the first start and can be changed with a command.
 
 During a model change two models are open: the old one serves users whose rows still have its vectors, and the new one
 serves all other users (`for_user`). Vectors of two models are never compared.

@@ -125,7 +125,10 @@ def _read(name: str) -> bytes:
 
 
 async def fit(embedder: Embedder, progress: Progress | None = None) -> FittedValues:
-    """Fit the values of a model. It takes about as long as embedding 2,700 short texts. `progress(done, total)` counts texts."""
+    """Fit the values of a model.
+
+    Fitting takes about as long as embedding 2,700 short texts. `progress(done, total)` counts texts.
+    """
     pairs, passages, turns = load_pairs(), load_passages(), load_turns()
     haystack = _with_distractors(passages["en"], turns, pairs)
     vectors = _Vectors(embedder, progress)

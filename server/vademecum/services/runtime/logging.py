@@ -22,7 +22,7 @@ QUIET = ("httpx", "httpcore", "uvicorn.access", "litestar")
 def configure(level: int = logging.INFO) -> None:
     """Configure logging for a server process.
 
-    Loggers of libraries use the same format. The verbose ones in QUIET log only warnings and errors.
+    Loggers of libraries use the same format. The verbose loggers in QUIET log only warnings and errors.
     """
     on_terminal = sys.stderr.isatty()
     renderer: structlog.types.Processor = (

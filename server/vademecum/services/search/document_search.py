@@ -149,7 +149,7 @@ def _interleave_named(named_hits: ScoredHits, all_hits: ScoredHits, *, is_certai
 
 
 def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:
-    """Return how many of the documents lack vectors. Without a model the result is 0."""
+    """Return the number of documents that lack vectors, or 0 without a model."""
     return sum(
         1
         for i in document_ids

@@ -1,8 +1,8 @@
 """Keep a user's search index in Lance up to date with the user's rows, read in order of `seq` as devices do.
 
-The index is a replica. It may lag behind the records, and it is rebuilt if its folder is missing or belongs to another
-epoch or model. Search checks hits against the records, so an outdated index can miss rows but cannot expose deleted
-ones.
+The index is a replica. The index may lag behind the records, and it is rebuilt if its folder is missing or belongs to
+another epoch or model. Search checks hits against the records, so an outdated index can miss rows but cannot expose
+deleted ones.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
 PAGE = 50  # the number of rows that are indexed in one step
 OPEN_MAX = 64
-# The number of threads for writes. They are separate from asyncio's threads, because a throttled write must not occupy
-# a thread that a request needs (services/runtime/request_priority).
+# The number of threads for writes. These threads are separate from asyncio's threads, because a throttled write must
+# not occupy a thread that a request needs (services/runtime/request_priority).
 WRITERS = 4
 
 
@@ -236,8 +236,8 @@ class IndexSource(Protocol):
 class Indexer:
     """Updates the users' indexes from the records.
 
-    `may_follow`: returns whether the index of a user may read new rows. It returns False while a model change writes
-    vectors of the new model, which the index cannot store.
+    `may_follow`: returns whether the index of a user may read new rows. `may_follow` returns False while a model change
+    writes vectors of the new model, which the index cannot store.
     """
 
     def __init__(

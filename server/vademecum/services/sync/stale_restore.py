@@ -53,7 +53,8 @@ async def start_new_epoch(
 def begin_epoch(tx: Transaction, rolled_back: tuple[str, int] | None = None) -> None:
     """Begin a new epoch whose `seq` starts above all assigned ones, so that devices sync from zero and push their rows.
 
-    `rolled_back`: the epoch and `lwt` of a checkpoint that proved a rollback. If it no longer proves one, do nothing.
+    `rolled_back`: the epoch and `lwt` of a checkpoint that proved a rollback. If the checkpoint no longer proves a
+    rollback, do nothing.
     """
     epoch, lwt = rolled_back or (tx.meta.epoch, 0)
     if tx.meta.epoch == epoch and (rolled_back is None or tx.meta.was_never_assigned(lwt, tx.seq)):

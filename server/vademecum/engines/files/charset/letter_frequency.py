@@ -36,7 +36,8 @@ _SCRIPTS = (
     (("cp1256", "iso8859-6"), "اليمونرتبةعدسفهكقحجشطصخأإذىءثزضغظئؤآ"),
     (("cp874",), "านรกเองยมวลีดท่ต้ัสะปคิบขหุแไ์ใจชผโถพธำ็ซูศณฐึษญภ๊ฎฏฉฝฟฆ๋ฬืๆฯ"),
 )
-# Encodings of DOS, Mac OS and Unix for the languages in _ALPHABETS. They are tried only if no Windows encoding matches.
+# Encodings of DOS, Mac OS and Unix for the languages in _ALPHABETS. These encodings are tried only if no Windows
+# encoding matches.
 _OLDER = [
     [(older, letters.strip("ªº")) for encoding, letters in _ALPHABETS if encoding == windows]
     for windows, older in (

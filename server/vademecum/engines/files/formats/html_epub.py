@@ -24,7 +24,7 @@ _BLOCKS = {
 }
 _LINES = {"caption", "legend", "option"}  # not block elements, but displayed on separate lines
 _WHITESPACE = re.compile(r"[ \t\n\f\r]+")
-_ANCHORS = " ¶"  # removed from the end of a heading, where many manuals put a link with this sign
+_ANCHORS = " ¶"  # removed from the end of a heading: many manuals end headings with such a link sign
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
 
 

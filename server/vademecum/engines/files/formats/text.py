@@ -162,7 +162,8 @@ def _visible_rtf(data: bytes) -> bytes:
     """Return RTF from which striprtf extracts all visible text and no hidden text.
 
     striprtf skips text boxes, notes, headers and footers, so their control words are removed or replaced with line
-    breaks. It would read hidden text, so that text is removed. Binary data (`bin` with a length) is removed, too.
+    breaks. striprtf would read hidden text, so hidden text is removed. Binary data (`bin` with a length) is removed,
+    too.
     """
     disabled = {place for place, control_word in _ENABLED_BY.items() if control_word not in data}
     visible = bytearray()

@@ -1,4 +1,4 @@
-"""Define the MCP tools. They only make API calls, so the API alone decides what an agent may see and do.
+"""Define the MCP tools. The tools only make API calls, so the API alone decides what an agent may see and do.
 
 All tools interpret `project` alike: absent, the connection's project; null, all projects; otherwise a name or id. The
 connection determines the default project, so the model that calls a tool need not know it.
