@@ -27,7 +27,7 @@ NO_QUOTA = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
 FORGET = {"confirm": "forget everything"}
 
 
-def test_undeletable_spool_file_does_not_stop_deletion_of_other_files(tmp_path: Path) -> None:
+def test_other_spool_files_are_deleted_despite_an_undeletable_file(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with serve(tmp_path) as h:
             ada = await h.person()

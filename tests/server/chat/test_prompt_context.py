@@ -203,7 +203,7 @@ async def test_prompt_context_drops_oldest_turns_over_budget_and_names_them(tmp_
         assert 3000 < made["tokens"]["volatile"] <= made["budget"]["volatile"] == 4000
 
 
-async def test_tier_decides_if_prompt_has_documents_and_authoritative_mode(tmp_path):
+async def test_tier_enables_documents_and_authoritative_mode_in_prompt(tmp_path):
     async with serve(tmp_path) as h:
         admin, ada = await owner(h), await h.person()
         await ada.push("sessions", session("s1", mode="authoritative"))

@@ -74,7 +74,7 @@ async def test_moved_session_recalls_memory_of_its_new_scope(tmp_path: Path) -> 
                 assert context["scope"]["memory"] == SCOPES[home]
 
 
-async def test_unknown_session_recalls_no_memory_and_deleted_session_is_rejected(
+async def test_prompt_for_unknown_session_has_no_memory_and_for_deleted_session_fails(
     tmp_path: Path,
 ) -> None:
     async with serve(tmp_path) as h:

@@ -156,7 +156,7 @@ def test_full_disk_does_not_prevent_evicting_a_file(
     run(scenario)
 
 
-def test_accounts_can_change_again_after_full_disk(tmp_path: Path) -> None:
+def test_accounts_can_be_changed_after_full_disk_has_space(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:

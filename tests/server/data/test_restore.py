@@ -336,7 +336,7 @@ def test_backup_is_synced_to_disk_before_it_returns(tmp_path, monkeypatch):
         assert synced.get(folder.stat().st_ino) == names(folder), folder
 
 
-def test_restore_does_not_bring_back_forgotten_id_key(tmp_path):
+def test_restore_after_forget_everything_keeps_the_new_id_key(tmp_path):
     async def scenario():
         async with serve(tmp_path / "data") as h:
             ada = await create_backup(h, tmp_path)

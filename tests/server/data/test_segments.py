@@ -79,7 +79,7 @@ def test_deleted_row_content_leaves_its_segment_immediately(tmp_path):
     run_on_server(tmp_path, scenario, erase_delay_s=60)
 
 
-def test_segment_is_compacted_when_half_is_stale(tmp_path):
+def test_segment_is_compacted_when_over_half_of_its_rows_are_stale(tmp_path):
     async def scenario(h, ada):
         made = rows(10)
         await send(ada, "facts", *((row, None) for row in made))

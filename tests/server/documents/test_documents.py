@@ -70,7 +70,7 @@ def test_pushed_text_is_searchable_immediately(tmp_path):
     run(scenario)
 
 
-def test_borrowing_counts_no_access_and_rejects_unknown_ids(tmp_path):
+def test_borrowing_does_not_count_as_access_and_rejects_unknown_ids(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()

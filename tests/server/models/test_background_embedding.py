@@ -95,7 +95,7 @@ async def test_failed_block_is_embedded_again_after_edit(tmp_path, monkeypatch):
         assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
 
 
-async def test_server_vectors_schedule_no_embedding(tmp_path):
+async def test_vectors_stored_by_the_server_schedule_no_embedding(tmp_path):
     async with serve(tmp_path, model=True) as h:
         ada = await h.person()
         asked = []

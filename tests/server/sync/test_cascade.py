@@ -114,7 +114,7 @@ def test_pushed_delete_cascades_like_the_delete_route(tmp_path, collection):
     alone(tmp_path, scenario)
 
 
-def test_row_that_drops_a_reference_gets_new_seq_but_keeps_updated_at(tmp_path):
+def test_dropping_a_reference_gives_a_new_seq_but_keeps_updated_at(tmp_path):
     async def scenario(ada):
         world = await make_world(ada)
         await remove(ada, "delete a session", world)

@@ -84,7 +84,7 @@ def test_pushed_rows_are_counted_before_they_are_decoded(tmp_path):
 
 
 @pytest.mark.usefixtures("three_free")
-def test_deletes_of_unknown_rows_beyond_the_bound_store_no_tombstones(tmp_path):
+def test_deletes_of_unknown_rows_beyond_the_free_number_store_no_tombstones(tmp_path):
     async def scenario(ada):
         assert await send(ada, "facts", *unknown("a", "b")) == []
         assert await send(ada, "facts", *unknown("c", "d")) == []
@@ -168,7 +168,7 @@ def test_tombstone_count_survives_failures_and_restarts(tmp_path):
 
 
 @pytest.mark.usefixtures("three_free")
-def test_restore_tombstones_erased_rows_beyond_the_bound(tmp_path):
+def test_restore_stores_tombstones_of_erased_rows_beyond_the_free_number(tmp_path):
     async def scenario():
         async with serve(tmp_path / "data") as h:
             ada = await h.person()

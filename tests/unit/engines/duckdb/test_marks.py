@@ -34,7 +34,7 @@ def test_high_water_mark_never_decreases(tmp_path, file):
     assert file.stat().st_size == size
 
 
-def test_truncated_last_line_is_ignored(tmp_path, file):
+def test_truncated_last_line_of_marks_file_is_ignored(tmp_path, file):
     noted(tmp_path, ada=5)
     first = len(file.read_bytes())
     noted(tmp_path, ada=123456)
@@ -68,7 +68,7 @@ def test_invalid_line_of_marks_file_is_ignored(tmp_path, file, line):
     assert read(tmp_path, "ada") == [5]
 
 
-def test_damaged_lines_are_counted_until_the_file_is_opened(tmp_path, file):
+def test_damaged_lines_are_counted_until_the_marks_file_is_opened(tmp_path, file):
     noted(tmp_path, ada=5)
     assert marks.count_damaged_lines(tmp_path) == 0
     file.write_bytes(file.read_bytes() + b"\nada 9 00000000\nada 9\n")

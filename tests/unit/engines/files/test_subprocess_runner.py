@@ -279,7 +279,7 @@ print(uvloop.run(parse(file.fileno(), "a.txt")).parts[0].text)
     "name, needed",
     [("txt", set()), ("xlsx", {"openpyxl"}), ("pptx", set()), ("docx", set()), ("pdf", {"pypdfium2"})],
 )
-def test_worker_imports_only_its_library(name, needed):
+def test_worker_imports_only_the_library_of_its_file_type(name, needed):
     program = """
 import sys
 sys.path[:0] = sys.argv[2:]

@@ -124,7 +124,7 @@ def test_table_older_than_its_checkpoint_is_rebuilt(opened: Opener, tmp_path: Pa
     assert rebuilt(opened())
 
 
-def test_search_of_lost_data_raises_and_resets_index(opened: Opener, tmp_path: Path) -> None:
+def test_search_after_loss_of_table_files_raises_and_resets_index(opened: Opener, tmp_path: Path) -> None:
     index = filled(opened)
     for path in (tmp_path / "user").rglob("data/*.lance"):
         path.write_bytes(b"")

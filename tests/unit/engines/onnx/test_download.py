@@ -245,7 +245,9 @@ def test_response_with_wrong_range_is_not_appended(
     assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_complete_part_file_is_reused(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
+def test_complete_partial_download_is_reused(
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
+) -> None:
     parts = tmp_path / ".tiny-e5.download"
     parts.mkdir()
     shutil.copy(tiny[1] / "model.safetensors", parts / "model.safetensors.part")

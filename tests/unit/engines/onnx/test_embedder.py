@@ -291,7 +291,7 @@ def test_one_passage_thread_rests_unless_server_is_idle(
     asyncio.run(main())
 
 
-def test_single_passage_thread_does_not_rest(tiny_model: Path) -> None:
+def test_passage_thread_does_not_rest_if_it_is_the_only_one(tiny_model: Path) -> None:
     with opened(tiny_model, workers=1, is_idle=lambda: False) as embedder:
         assert asyncio.run(embedder.embed_passages(["waits"] * 3)).shape == (3, embedder.dims)
 

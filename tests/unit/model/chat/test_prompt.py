@@ -79,7 +79,7 @@ def test_prompt_matches_shared_cases(case: dict[str, Any]) -> None:
     assert answer(case) == case["expected"]
 
 
-def test_token_budgets_equal_those_of_the_contract() -> None:
+def test_token_budgets_have_the_promised_values() -> None:
     table = {tier: (b.state, b.rag, b.volatile, b.response) for tier, b in BUDGETS.items()}
     assert table == {
         "FREE": (1000, 0, 4000, 4000),

@@ -92,7 +92,7 @@ def test_blank_or_waiting_turn_creates_no_job():
     assert set(file.jobs) == {"extract.episodes.e2"}, "the turn is no longer waiting"
 
 
-def test_no_job_is_created_without_a_model():
+def test_no_job_is_created_without_a_language_model():
     file = File()
     file.stored.extracted_up_to_seq = None
     file.say(episode("e1", "s1"))

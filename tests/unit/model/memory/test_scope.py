@@ -15,7 +15,7 @@ CASES: dict[str, list[dict[str, Any]]] = json.loads(
 
 
 @pytest.mark.parametrize("case", CASES["sees"], ids=lambda case: case["name"])
-def test_scope_includes_only_its_own_rows(case: dict[str, Any]) -> None:
+def test_memory_scope_includes_only_its_own_rows(case: dict[str, Any]) -> None:
     scope = msgspec.convert(case["scope"], MemoryScope)  # type: ignore[arg-type]
     assert sees(scope, case["project"]) is case["seen"]
 

@@ -60,7 +60,7 @@ def test_text_with_only_a_secret_is_bare() -> None:
 
 
 @given(st.text(max_size=300))
-def test_spans_are_ordered_disjoint_and_in_bounds(text: str) -> None:
+def test_spans_of_secrets_are_ordered_disjoint_and_in_bounds(text: str) -> None:
     at = 0
     for span in find(text):
         assert at <= span.start < span.end <= len(text)

@@ -101,7 +101,7 @@ def test_splitting_text_does_not_change_results() -> None:
         assert fold(text) == rules._fold_assigned(text)
 
 
-def test_only_short_texts_are_cached() -> None:
+def test_results_are_cached_only_for_short_texts() -> None:
     calls: list[str] = []
 
     def upper_case(text: str) -> str:

@@ -32,7 +32,7 @@ def test_scan_finds_utf8_utf16_and_raw_bytes(tmp_path):
     assert scan(tmp_path, [b"not there at all"]) == 0
 
 
-def test_text_across_two_pieces_is_found(tmp_path, monkeypatch):
+def test_needle_across_two_pieces_is_found(tmp_path, monkeypatch):
     short, long = b"a secret", b"a long and well kept secret indeed"
     for size in range(1, 50):
         monkeypatch.setattr(erase, "PIECE", size)

@@ -129,7 +129,7 @@ def test_threshold_alone_refuses_half_of_held_out_contradictions(known: PinnedMo
 
 
 @pytest.mark.parametrize("known", MODELS, ids=lambda known: known.id)
-def test_pinned_values_are_those_of_the_fit(known: PinnedModel) -> None:
+def test_pinned_values_equal_the_fitted_values(known: PinnedModel) -> None:
     if known is not ALL_MINILM and "SOAK" not in os.environ:
         pytest.skip("embedding all texts with a larger model takes half a minute or more")
     embedder = open_model(known)

@@ -174,7 +174,7 @@ def test_request_during_a_run_waits_for_the_interval(tmp_path, clock):
     asyncio.run(scenario())
 
 
-def test_quiet_request_waits_for_quiet_within_its_limit(tmp_path, clock):
+def test_debounced_request_waits_for_quiet_within_its_limit(tmp_path, clock):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             for _ in range(5):

@@ -195,7 +195,7 @@ def test_invalid_text_after_bom_is_refused_as_damaged():
     assert refused(b"\xff\xfe" + b"\x00\xd8" * 9) == "DAMAGED"
 
 
-def test_long_line_is_read_completely():
+def test_long_line_is_decoded_completely():
     line = "word " * 10_000
     assert text_of(line.encode()) == line
     assert text_of(b"# Rent\n" + line.encode(), "a.md").endswith(line)
