@@ -88,3 +88,14 @@ test("a button gets the focus back when its action is done", async () => {
   await download;
   await soonHas("BUTTON Export everything");
 });
+
+test("the skip link moves to content below the header", async () => {
+  await page.getByRole("link", { name: "Settings" }).click();
+  await page.getByRole("heading", { name: "Settings" }).waitFor();
+  await page.getByRole("link", { name: "Skip to content" }).press("Enter");
+  await soonHas("MAIN");
+  const [header, main] = await Promise.all(
+    ["header", "main"].map((tag) => page.locator(tag).first().boundingBox()),
+  );
+  expect(main!.y).toBe(header!.y + header!.height);
+});
