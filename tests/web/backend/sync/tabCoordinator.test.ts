@@ -137,6 +137,22 @@ test("waitUntilPushed ends with the last push in every tab", async () => {
   expect(await Promise.all(waits)).toEqual([true, true]);
 });
 
+test("frequent summaries do not starve waitUntilPushed", async () => {
+  const { base, release } = await startServer();
+  release();
+  const { sync, isLive } = await createSync(base);
+  sync.start();
+  await soon(() => expect(isLive()).toBe(true));
+  const countPending = sync.replicator!.countPending.bind(sync.replicator);
+  vi.spyOn(sync.replicator!, "countPending").mockImplementation(async (max) => {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return countPending(max);
+  });
+  const summaries = setInterval(() => sync.summary$.next({ ...sync.summary$.value }), 50);
+  onTestFinished(() => clearInterval(summaries));
+  expect(await sync.waitUntilPushed(3_000)).toBe(true);
+});
+
 test("waitUntilPushed times out when the clock goes back", async () => {
   const { sync } = await createSync("http://127.0.0.1:9");
   const noon = Date.now();

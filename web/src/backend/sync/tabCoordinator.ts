@@ -12,8 +12,8 @@ import {
   from,
   map,
   merge,
+  mergeMap,
   Subject,
-  switchMap,
   takeUntil,
   timer,
   type Observable,
@@ -122,7 +122,7 @@ export class TabCoordinator {
     const pushed$ = this.summary$.pipe(
       // Before the first count, a result of zero does not mean that all rows were pushed.
       filter(({ kind }) => kind !== "starting"),
-      switchMap(() => this.#countPending()),
+      mergeMap(() => this.#countPending()), // `switchMap` would cancel each count when summaries are frequent
       map((pending) => pending === 0),
       filter(Boolean),
       takeUntil(timer(ms)),
@@ -158,16 +158,6 @@ export class TabCoordinator {
       this.#post(progress);
     });
     this.#replicator.connected$.subscribe(this.reconnected$);
-    // Publish at once after each push, for `waitUntilPushed`. The next count follows later.
-    this.#replicator.active$
-      .pipe(
-        distinctUntilChanged(),
-        filter((isActive) => !isActive),
-      )
-      .subscribe(() => {
-        this.summary$.next(this.summary$.value);
-        this.#publishSummary();
-      });
     void this.#replicator.start();
     await new Promise((resolve) => this.#stopping.signal.addEventListener("abort", resolve));
     looks.unsubscribe();
