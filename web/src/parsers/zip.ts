@@ -13,6 +13,7 @@ export interface Member {
 }
 
 const END = 0x06054b50;
+const ZIP64_END = 0x06064b50;
 const ENTRY = 0x02014b50;
 const LOCAL = 0x04034b50;
 const END_BYTES = 22;
@@ -27,10 +28,14 @@ const [STORED, DEFLATED] = [0, 8];
 /** Number of bytes that are unpacked at a time. It is small, because the content can be a thousand times as large. */
 const SLICE = 65_536;
 
-/**
- * Read the directory at the end of a file. Throw Unreadable if the file is truncated. A ZIP inside a truncated ZIP has a
- * directory, too, but the offset of that directory does not fit this file.
- */
+/** Error that is thrown if an archive has no directory that ends at its end record, as after a truncation. */
+export class DirectoryMissing extends Unreadable {
+  constructor() {
+    super("DAMAGED");
+  }
+}
+
+/** Read the directory at the end of a file. */
 export async function readDirectoryOf(file: Blob): Promise<Map<string, Member>> {
   const from = Math.max(0, file.size - MAX_DIRECTORY_BYTES);
   return readDirectory(await bytesOf(file, from, file.size), from);
@@ -42,18 +47,18 @@ export async function readDirectoryOf(file: Blob): Promise<Map<string, Member>> 
  */
 export function readDirectory(data: Uint8Array, from = 0): Map<string, Member> {
   const view = viewOf(data);
-  const end = endOfDirectory(view);
+  const end = endOfDirectory(view, from);
   const count = view.getUint16(end + 10, true);
   const first = view.getUint32(end + 16, true) - from;
-  if (count > LIMITS.members) throw new Unreadable("TOO_EXPANSIVE");
+  if (count > LIMITS.members || first < 0) throw new Unreadable("TOO_EXPANSIVE");
   const members = new Map<string, Member>();
   for (let n = 0, entry = first; n < count; n++) {
-    if (entry < 0 || entry + 46 > end || view.getUint32(entry, true) !== ENTRY)
-      throw new Unreadable("DAMAGED");
+    if (entry + 46 > end || view.getUint32(entry, true) !== ENTRY) throw new Unreadable("DAMAGED");
     const [nameLength, extraLength, commentLength] = [28, 30, 32].map((field) =>
       view.getUint16(entry + field, true),
     );
     const extra = entry + 46 + nameLength!;
+    if (extra + extraLength! > end) throw new Unreadable("DAMAGED");
     const [size, packedSize, offset] = withZip64(
       view,
       [24, 20, 42].map((field) => view.getUint32(entry + field, true)),
@@ -89,12 +94,21 @@ function withZip64(view: DataView, numbers: readonly number[], from: number, to:
   return [...numbers];
 }
 
-/** Return the offset of the record that ends the directory. A comment follows the record. */
-function endOfDirectory(view: DataView): number {
+/**
+ * Return the offset of the record that ends the directory. A comment follows the record. Skip records that do not fit
+ * their directory: those of a ZIP inside a truncated ZIP, and bytes of the comment that look like a record.
+ */
+function endOfDirectory(view: DataView, from: number): number {
   const last = view.byteLength - END_BYTES;
-  for (let at = last; at >= 0 && at >= last - MAX_COMMENT_BYTES; at--)
-    if (view.getUint32(at, true) === END) return at;
-  throw new Unreadable("DAMAGED");
+  for (let at = last; at >= 0 && at >= last - MAX_COMMENT_BYTES; at--) {
+    if (view.getUint32(at, true) !== END) continue;
+    const directoryEnd = view.getUint32(at + 12, true) + view.getUint32(at + 16, true) - from;
+    if (directoryEnd === at) return at;
+    // Some programs write ZIP64 records between the directory and the end record, even for small archives.
+    const hasGap = directoryEnd >= 0 && directoryEnd + 4 <= at;
+    if (hasGap && view.getUint32(directoryEnd, true) === ZIP64_END) return at;
+  }
+  throw new DirectoryMissing();
 }
 
 /** Unpack a member. Throw Unreadable if its content does not have the stated size and checksum. */

@@ -128,6 +128,53 @@ test("a truncated ZIP is rejected wherever it ends", async () => {
   );
 });
 
+/** Return an export of one fact. `edit` changes its bytes: the member, its entry in the directory, and the end record. */
+function hostileZip(edit: (zip: Buffer, entry: number, end: number) => void, comment = ""): Blob {
+  const facts: Zippable = {
+    "facts.jsonl": [strToU8(JSON.stringify(row("facts", { id: "f" }))), { level: 0 }],
+  };
+  const zip = Buffer.concat([zipSync(facts), Buffer.from(comment, "latin1")]);
+  const end = zip.indexOf("504b0506", 0, "hex");
+  zip.writeUInt16LE(comment.length, end + 20);
+  edit(zip, zip.indexOf("504b0102", 0, "hex"), end);
+  return new Blob([new Uint8Array(zip)]);
+}
+
+test.each<[string, string, Parameters<typeof hostileZip>[0]]>([
+  ["a member longer than stated", "ZIP_DAMAGED", (zip, entry) => zip.writeUInt32LE(9, entry + 24)],
+  ["packed bytes past the end", "ZIP_DAMAGED", (zip, entry) => zip.writeUInt32LE(zip.length, entry + 20)],
+  ["an extra field past the end", "ZIP_DAMAGED", (zip, entry) => zip.fill(0xff, entry + 20, entry + 32)],
+  ["a name past the end", "ZIP_DAMAGED", (zip, entry) => zip.writeUInt16LE(60_000, entry + 28)],
+  ["an entry without its signature", "ZIP_DAMAGED", (zip, entry) => zip.fill(0, entry, entry + 4)],
+  ["10,001 members", "ZIP_TOO_MANY_FILES", (zip, _, end) => zip.writeUInt16LE(10_001, end + 10)],
+  [
+    "a directory that does not end at its record",
+    "ZIP_CUT_OFF",
+    (zip, _, end) => zip.writeUInt32LE(9, end + 16),
+  ],
+])("an import rejects %s", async (_, code, edit) => {
+  const context = contextOf(await openRows());
+  await expect(importAccount(context, hostileZip(edit))).rejects.toThrow(code);
+  expect(await context.database.facts.find().exec()).toEqual([]);
+});
+
+test.each([
+  ["a signature in the comment", hostileZip(() => {}, `PK\x05\x06${"\0".repeat(18)}`)],
+  ["ZIP64 records after the directory", withZip64Records()],
+])("an import accepts %s", async (_, zip) => {
+  expect((await importAccount(contextOf(await openRows()), zip)).added).toBe(1);
+});
+
+/** Return an export that has ZIP64 records although it is small. The import does not read the numbers in them. */
+function withZip64Records(): Blob {
+  const zip = Buffer.from(zipSync({ "facts.jsonl": strToU8(JSON.stringify(row("facts", { id: "f" }))) }));
+  const end = zip.length - 22;
+  const records = Buffer.alloc(76);
+  records.write("PK\x06\x06", 0, "latin1");
+  records.write("PK\x06\x07", 56, "latin1");
+  return new Blob([zip.subarray(0, end), records, zip.subarray(end)]);
+}
+
 /** The place of the damaged byte: in a stored row, or in the checksum that the directory has for compressed rows. */
 test.each([
   [0, (zip: Buffer) => zip.indexOf("of mine")],

@@ -18,7 +18,7 @@ import { Lines, WAITING } from "../../core/export/exportLayout.ts";
 import { isTimestamp } from "../../core/schema/timestamps.ts";
 import { decode } from "../../core/schema/vector_codec.ts";
 import { Unreadable } from "../../parsers/result.ts";
-import { readDirectoryOf, unpackFrom, type Member } from "../../parsers/zip.ts";
+import { DirectoryMissing, readDirectoryOf, unpackFrom, type Member } from "../../parsers/zip.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 
 type Name = keyof Collections;
@@ -66,7 +66,8 @@ async function findRows(zip: Blob): Promise<RowsFile[]> {
   if ((await zip.slice(0, 2).text()) !== "PK") return [];
   const members = await readDirectoryOf(zip).catch((error: unknown) => {
     const isLarge = error instanceof Unreadable && error.code === "TOO_EXPANSIVE";
-    throw new CodedError(isLarge ? "ZIP_TOO_MANY_FILES" : "ZIP_CUT_OFF", { cause: error });
+    const code = error instanceof DirectoryMissing ? "ZIP_CUT_OFF" : "ZIP_DAMAGED";
+    throw new CodedError(isLarge ? "ZIP_TOO_MANY_FILES" : code, { cause: error });
   });
   return [...members].flatMap(([file, member]) => {
     const name = rowsName(file);

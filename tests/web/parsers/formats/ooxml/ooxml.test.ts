@@ -71,6 +71,7 @@ function withZip64(archive: Uint8Array<ArrayBuffer>, lie = 0n): Uint8Array<Array
   all.set(archive.subarray(0, start));
   all.set(table, start);
   all.set(archive.subarray(end), start + table.length);
+  new DataView(all.buffer).setUint32(start + table.length + 12, table.length, true);
   return all;
 }
 
