@@ -8,8 +8,9 @@ import type {
 } from "../../../../web/src/storage/deviceDatabase.ts";
 import { REQUEST_ERASURE, REQUEST_ERASURE_NOW } from "../../../../web/src/lib/locks.ts";
 import { AccountContext } from "../../../../web/src/backend/account/accountContext.ts";
-import { DeletedTextErasure } from "../../../../web/src/backend/account/deletedTextErasure.ts";
+import { DeletedTextErasure, TEXT_FIELDS } from "../../../../web/src/backend/account/deletedTextErasure.ts";
 import type { TabCoordinator } from "../../../../web/src/backend/sync/tabCoordinator.ts";
+import { schemas } from "../../../../web/src/storage/schemas.ts";
 import { collectionOf, insert, openRows } from "../../device.ts";
 import { soon } from "../../../soon.ts";
 
@@ -104,6 +105,15 @@ test("pages are asked to reload only with room for a copy of all rows", async ()
   expect(await requestsAfter(2 * MINUTE_MS)).toBe(0);
   disk.quota = 21;
   expect(await requestsAfter(MINUTE_MS)).toBe(1);
+});
+
+test("edits of all text fields count", () => {
+  const ofPrograms = ["embedding", "externalId", "mimeType", "model"];
+  const fields = Object.values(schemas).flatMap(({ properties }) => Object.entries<any>(properties));
+  const isText = ([, { maxLength = 0 }]: [string, any]) => maxLength >= 255; // ids, times and hashes are shorter
+  const texts = new Set(fields.filter(isText).map(([name]) => name));
+  const expected = [...texts, "chunks"].filter((name) => !ofPrograms.includes(name));
+  expect([...TEXT_FIELDS].sort()).toEqual(expected.sort());
 });
 
 test("only edits that remove text count", async () => {

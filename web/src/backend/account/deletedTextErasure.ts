@@ -15,12 +15,13 @@ import { tryExclusive } from "./accountLocks.ts";
 import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 
 const MAX_AGE_MS = 24 * 3_600_000;
-const MAX_DELETES = 200; // and edits
+/** Maximum number of changes: deletes, and edits that remove text. */
+const MAX_CHANGES = 200;
 /** The fields whose old text stays in the browser's files after an edit. */
-const TEXT_FIELDS =
-  "filename statusDetail chunks name description title userMessage aiResponse key value text notes label content".split(
-    " ",
-  );
+export const TEXT_FIELDS = [
+  ...["filename", "statusDetail", "chunks", "name", "description", "title", "userMessage", "aiResponse"],
+  ...["key", "value", "text", "notes", "label", "content"],
+];
 const CHECK_MS = 60_000;
 /**
  * Maximum backoff between reload requests. Without backoff, pages would reload every minute while another page stays
@@ -28,8 +29,8 @@ const CHECK_MS = 60_000;
  */
 const MAX_BACKOFF_MS = 24 * 3_600_000;
 
-export function isDue({ since, deletes, atOnce }: DeletedText, now = Date.now()): boolean {
-  return atOnce === true || deletes >= MAX_DELETES || now - Date.parse(since) >= MAX_AGE_MS;
+export function isDue({ since, deletes: changes, atOnce }: DeletedText, now = Date.now()): boolean {
+  return atOnce === true || changes >= MAX_CHANGES || now - Date.parse(since) >= MAX_AGE_MS;
 }
 
 /**
@@ -58,13 +59,15 @@ export async function hasRoomForRewrite(): Promise<boolean> {
   return quota === 0 || quota - usage > usage;
 }
 
+type Row = Readonly<Record<string, unknown>>;
+
 /** Return whether a write removed text. Streaming an answer only appends to its text, and so removes none. */
-function losesText(before: object | undefined, after: object): boolean {
-  const textOf = (row: Record<string, unknown>, name: string) => {
-    const value = row[name] ?? "";
-    return typeof value === "string" ? value : JSON.stringify(value);
-  };
-  return TEXT_FIELDS.some((name) => !textOf({ ...after }, name).startsWith(textOf({ ...before }, name)));
+function losesText(before: Row | undefined, after: Row): boolean {
+  return TEXT_FIELDS.some((name) => !textOf(after[name]).startsWith(textOf(before?.[name])));
+}
+
+function textOf(value: unknown = ""): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /**
@@ -84,10 +87,11 @@ export class DeletedTextErasure {
     this.#pages = new BroadcastChannel(channelNames.reload(context.account.userId));
     for (const [name, collection] of Object.entries(context.database.collections)) {
       collection.eventBulks$.subscribe(({ events }) => {
-        const deletes = events.filter(
+        if (!this.#sync.replicator) return;
+        const changes = events.filter(
           ({ documentData: row, previousDocumentData: before }) => row._deleted || losesText(before, row),
         ).length;
-        if (deletes > 0 && this.#sync.replicator) void this.#record(this.#storagesOf(name), deletes);
+        if (changes > 0) void this.#record(this.#storagesOf(name), changes);
       });
     }
     context.forgotten$.subscribe(() => void this.#onForgotten());
@@ -104,7 +108,7 @@ export class DeletedTextErasure {
     return meta ? [name, meta] : [ALL];
   }
 
-  #record(storages: readonly string[], deletes: number, atOnce = false): Promise<unknown> {
+  #record(storages: readonly string[], changes: number, atOnce = false): Promise<unknown> {
     const { account, device } = this.#context;
     return (this.#recording = this.#recording
       .then(() =>
@@ -112,7 +116,7 @@ export class DeletedTextErasure {
           const before = row.leftover ?? { since: now(), deletes: 0, storages: [] };
           row.leftover = {
             ...before,
-            deletes: before.deletes + deletes,
+            deletes: before.deletes + changes,
             storages: [...new Set([...before.storages, ...storages])],
             ...(atOnce ? { atOnce, asked: null } : {}),
           };
