@@ -9,9 +9,9 @@
  *      │   the file: parse it here
  *      └──▶ done, embedding: the document exists
  *
- * Each state before `done` can change to `failed` or `cancelled`. A task waits behind earlier files. In `needs-server`,
- * only the server can parse the file. When the server is reachable, a new task for this file replaces the task, as a
- * retry of a failed task does.
+ * Each state before `done` except `needs-server` can change to `failed`; each can change to `cancelled`, and so can
+ * `failed`. A task waits behind earlier files. In `needs-server`, only the server can parse the file. When the server is
+ * reachable, a new task for this file replaces the task, as a retry of a failed task does.
  */
 
 import { storedSentences } from "../chat/storedSentences.ts";
