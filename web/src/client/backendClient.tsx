@@ -15,7 +15,20 @@ import type { Collections, VectorEmbeddingDoc } from "../core/schema/rows.ts";
 import { useIsForgotten } from "./erasure.ts";
 import type { Drafts } from "./drafts.ts";
 
-export type RemoteAccountApi = Remote<AccountApi>;
+/** Comlink's `Remote` loses type parameters, so the methods that have one are declared here. */
+interface Watches {
+  watch<Name extends keyof Streams>(
+    name: Name,
+    listener: ((value: Streams[Name]) => void) & ProxyMarked,
+  ): unknown;
+  watchRows<Name extends keyof Collections>(
+    name: Name,
+    query: object,
+    listener: ((rows: Collections[Name][]) => void) & ProxyMarked,
+  ): unknown;
+}
+
+export type RemoteAccountApi = Omit<Remote<AccountApi>, keyof Watches> & Watches;
 
 const worker = new Worker(new URL("../backendWorker.ts", import.meta.url), { type: "module" });
 
@@ -95,7 +108,7 @@ export function useRows<Name extends keyof Collections>(
 ): Collections[Name][] | undefined {
   const { api } = useAccountApi();
   const rows = useSubscription<Collections[Name][]>(
-    (listener) => api.watchRows(name, query, listener as never),
+    (listener) => api.watchRows(name, query, listener),
     `${name} ${JSON.stringify(query)}`,
   );
   return useIsForgotten() ? NONE : rows;
@@ -103,7 +116,7 @@ export function useRows<Name extends keyof Collections>(
 
 /** Return the last value of a stream of the backend, or undefined before the first value. */
 function useStream<Name extends keyof Streams>(name: Name, { api } = useAccountApi()) {
-  return useSubscription<Streams[Name]>((listener) => api.watch(name, listener as never), name);
+  return useSubscription<Streams[Name]>((listener) => api.watch(name, listener), name);
 }
 
 /** Return the current account, which may have changed since the app was opened. */
@@ -146,7 +159,7 @@ export function useChunks(documentId: string): VectorEmbeddingDoc["chunks"] | un
 export function useAnswerDrafts(): Readonly<Record<string, AnswerDraft>> | undefined {
   const { api } = useAccountApi();
   return usePatchedSubscription<AnswerDrafts<AnswerDraft>, DraftPatches<AnswerDraft>>(
-    (listener) => api.watch("answerDrafts", listener as never),
+    (listener) => api.watch("answerDrafts", listener),
     "answer drafts",
     (drafts = {}, patches) => applyPatches(drafts, patches),
   );

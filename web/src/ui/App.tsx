@@ -110,13 +110,13 @@ function OpenedAccount(opened: OpenAccount) {
 async function openAccount(onProgress: ReportOpening): Promise<AppState> {
   // On this path, do not open the last account, so that the user can sign in with another one.
   if (location.pathname === "/sign-in") return { kind: "nobody" };
-  const api = await signInApi.openAccount(proxy(onProgress));
+  const api: RemoteAccountApi | null = await signInApi.openAccount(proxy(onProgress));
   if (!api) return { kind: "nobody" };
   window.vademecum = api;
   const account = await api.account();
   const drafts = await Drafts.open(account.userId);
   const deleteDraft = (id: string) => [id, draftOf(id)].forEach((draft) => drafts.delete(draft));
-  void api.watch("deleted", proxy(deleteDraft) as never);
+  void api.watch("deleted", proxy(deleteDraft));
   void api.watch(
     "loadErrors",
     proxy(() => reportLoadError()),

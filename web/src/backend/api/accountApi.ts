@@ -199,7 +199,7 @@ export class AccountApi {
   }
 
   /** Call `listener` with the values of a stream. */
-  watch<Name extends keyof Streams>(name: Name, listener: (value: Streams[Name]) => void) {
+  watch<Name extends keyof Streams>(name: Name, listener: ((value: Streams[Name]) => void) & ProxyMarked) {
     return proxySubscription(this.#streams[name] as Observable<Streams[Name]>, listener);
   }
 
