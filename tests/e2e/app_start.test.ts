@@ -12,9 +12,10 @@ beforeAll(async () => {
   await device.installed();
 });
 
-/** Reopen the page while requests that match these patterns are never answered. */
+/** Reopen the page while requests that match these patterns are never answered, until the test ends. */
 async function opened(silent: string[]) {
   const context = device.page.context();
+  onTestFinished(() => context.unrouteAll());
   for (const pattern of silent) await context.route(pattern, () => {});
   const page = await device.open("/");
   await device.page.close();
@@ -58,6 +59,10 @@ test("syncNow after the account was closed does not fail", async () => {
 
 test("the app opens while the server is silent", async () => {
   const page = await device.page.context().newPage();
+  onTestFinished(async () => {
+    await page.close();
+    await device.page.context().unrouteAll();
+  });
   await page.context().route("**/v1/me", () => {}); // accepted but never answered
   await page.goto(harness.url);
   await composerOf(page).waitFor();
@@ -81,7 +86,6 @@ test("the first question does not wait for pending requests", async () => {
 });
 
 test("a file added on a signed-out device becomes a document", async () => {
-  await device.page.context().unrouteAll();
   await device.reopen();
   await device.untilSyncIs("live");
   await device.page.context().clearCookies();
