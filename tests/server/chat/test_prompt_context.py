@@ -79,6 +79,7 @@ async def test_prompt_omits_passages_below_the_configured_score_share(tmp_path, 
             await ada.upload(f"mill{mill}.txt", f"Mill {mill} paid its rent in the year 19{mill}0.")
         made = await told(ada, "Rent, deposit and notice?")
         assert made["prompt"].count("Source: ") == passages
+        assert (await ada.call("GET", "/v1/me")).json()["promptScoreShare"] == share
         assert made["dropped"]["passages"] == []
 
 

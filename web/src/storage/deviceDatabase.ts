@@ -10,6 +10,8 @@ export interface DeviceAccount {
   email: string;
   tier: "FREE" | "JIVE" | "JIGGA";
   limits: Limits;
+  /** Share of the best score that passages need in a prompt. Absent until the server has sent it. */
+  promptScoreShare?: number;
   usedAt: string;
   /** Whether the user chose to open this account next, regardless of the cookie's account. */
   isWanted?: boolean;

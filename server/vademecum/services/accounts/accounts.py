@@ -24,8 +24,8 @@ from vademecum.settings import Settings
 class Profile(msgspec.Struct, rename="camel"):
     """An account as its user or an administrator sees it.
 
-    `problem`: the reason why its file cannot be opened, in which case `usage` is null. `reembedding`: the progress of a
-    model change.
+    `prompt_score_share`: the server's setting, for the app's preview of prompts. `problem`: the reason why its file
+    cannot be opened, in which case `usage` is null. `reembedding`: the progress of a model change.
     """
 
     user_id: str
@@ -33,6 +33,7 @@ class Profile(msgspec.Struct, rename="camel"):
     tier: Tier
     admin: bool
     limits: Limits
+    prompt_score_share: float
     usage: Usage | None
     problem: str | None = None
     reembedding: Progress | None = None
@@ -123,9 +124,9 @@ class AccountService:
             progress = await self._model_change.progress(account.id)
         except Broken as error:  # one damaged account must not hide the others from an administrator
             problem = error.message
-        limits = self.limits(account)
+        limits, share = self.limits(account), self._settings.prompt_score_share
         return Profile(
-            account.id, account.email, account.tier, account.admin, limits, usage, problem, progress
+            account.id, account.email, account.tier, account.admin, limits, share, usage, problem, progress
         )
 
     async def _usage(self, account: Account) -> Usage:

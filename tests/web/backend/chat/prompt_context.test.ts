@@ -83,6 +83,22 @@ test("quotation and not-found answers enter no prompt", async () => {
   expect(prompt).toContain("A canary elsewhere? Yes.");
 });
 
+test.each([
+  [undefined, 7],
+  [0.9, 5],
+])("the preview omits weak passages as the server: share %s", async (promptScoreShare, passages) => {
+  const made = context(true);
+  made.account$.next({ ...made.account, promptScoreShare } as DeviceAccount);
+  const results = Array.from({ length: 7 }, (_, n) => ({
+    ...passage,
+    chunkIndex: n,
+    score: n < 5 ? 1 : 0.5,
+  }));
+  const seven = { search: async () => ({ results }) } as unknown as DocumentSearch;
+  const { prompt } = (await previewPrompt(made, embedding, seven, "b"))!;
+  expect(prompt.match(/Source: /gu)).toHaveLength(passages);
+});
+
 test("the FREE preview omits documents, and no model gives no preview", async () => {
   const preview = await previewPrompt(context(false), embedding, searcher, "b");
   expect(preview!.prompt).not.toContain("DOCUMENT CONTEXT");

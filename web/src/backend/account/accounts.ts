@@ -15,6 +15,7 @@ export interface Profile {
   email: string;
   tier: DeviceAccount["tier"];
   limits: Limits;
+  promptScoreShare: number;
   /** Storage usage. Null if the server cannot open the account's database at the moment. */
   usage: { documents: number; bytes: number } | null;
   /**
@@ -163,7 +164,8 @@ function storeProfile(device: DeviceDatabase, found: Profile): Promise<DeviceAcc
   });
 }
 
-function toDeviceAccount({ userId, email, tier, limits, usage }: Profile): DeviceAccount {
+function toDeviceAccount({ userId, email, tier, limits, promptScoreShare, usage }: Profile): DeviceAccount {
   const at = now();
-  return { userId, email, tier, limits, usedAt: at, ...(usage ? { usage: { ...usage, at } } : {}) };
+  const known = usage ? { usage: { ...usage, at } } : {};
+  return { userId, email, tier, limits, promptScoreShare, usedAt: at, ...known };
 }

@@ -33,7 +33,7 @@ export async function previewPrompt(
   const session = turn && (await context.database.sessions.findOne(turn.sessionId).exec());
   const embedder = session && (await embedding.embedderIfDownloaded());
   if (!embedder) return null;
-  const { tier, limits } = context.account;
+  const { tier, limits, promptScoreShare } = context.account;
   const { userMessage: query, sessionId } = turn;
   const [facts, projects, sessions, episodes, memories, entities] = await Promise.all([
     all(context, "facts"),
@@ -69,6 +69,7 @@ export async function previewPrompt(
         id: `${documentId}.${block}/${chunkIndex}`,
         ...{ filename, text, score, page: page ?? undefined },
       })),
+      minScoreShare: promptScoreShare,
     },
     BUDGETS[tier],
     countTokens,

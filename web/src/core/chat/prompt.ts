@@ -56,6 +56,8 @@ export interface PromptInput {
   turns: readonly Turn[];
   memories: readonly RecalledMemory[];
   passages: readonly Passage[];
+  /** Default: MIN_SCORE_SHARE. */
+  minScoreShare?: number | undefined;
 }
 
 export interface SectionIds {
@@ -152,7 +154,7 @@ export async function assemble(given: PromptInput, budget: Budget, count: Count)
     text: memoryLine(memory, budget.volatile),
     turn: memory.turn,
   }));
-  const passages = withoutWeak(given.passages).map((passage) => ({
+  const passages = withoutWeak(given.passages, given.minScoreShare).map((passage) => ({
     id: passage.id,
     text: passageLines(passage, budget.rag),
   }));
@@ -198,8 +200,8 @@ export async function assemble(given: PromptInput, budget: Budget, count: Count)
   };
 }
 
-function withoutWeak(passages: readonly Passage[]): Passage[] {
-  const least = MIN_SCORE_SHARE * Math.max(...passages.map(({ score }) => score));
+function withoutWeak(passages: readonly Passage[], minShare = MIN_SCORE_SHARE): Passage[] {
+  const least = minShare * Math.max(...passages.map(({ score }) => score));
   return passages.filter(({ score }, rank) => rank < MIN_PASSAGES || score >= least);
 }
 
