@@ -18,8 +18,6 @@ export default defineConfig({
         find: "@formatjs/icu-messageformat-parser",
         replacement: "@formatjs/icu-messageformat-parser/no-parser.js",
       },
-      // Current browsers have BroadcastChannel, so RxDB does not need the substitutes for it (2 kB).
-      { find: "./method-chooser.js", replacement: `${import.meta.dirname}/nativeChannel.ts` },
     ],
     // Keep onnxruntime's loader in a separate file, because its threads are workers that load this file again.
     conditions: ["onnxruntime-web-use-extern-wasm", ...defaultClientConditions],
