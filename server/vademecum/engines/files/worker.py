@@ -1,7 +1,7 @@
 """Read an open file, parse it within resource limits, and write the result to standard output.
 
-Only `subprocess_runner` starts this process, and sends an `Order` to its standard input. The parent receives a result or an error code, or notices a dead
-process.
+Only `subprocess_runner` starts this process, and sends an `Order` to its standard input. The server receives a result
+or an error code, or notices that the process died.
 """
 
 from __future__ import annotations

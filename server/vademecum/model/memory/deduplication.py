@@ -3,9 +3,9 @@
 Two memories with the same exact form are duplicates. Otherwise the nearest old memory is replaced if its similarity
 reaches the threshold that was fitted for the model, and if the two do not differ in subject, names, numbers, units,
 dates, quotations or negations. No word may replace another, and only a few function words may be in one of the two
-texts alone: any other word can change what a statement says ("has the key", "has lost the key"). In doubt both memories
-are kept: a duplicate does little harm, but a replaced statement would no longer be found. In a script without capital
-letters, names cannot be recognized, so only the exact form is compared.
+texts alone: any other word can change what a statement says ("has the key", "has lost the key"). In doubt, both
+memories are kept: a duplicate does little harm, but a replaced statement would no longer be found. In a script without
+capital letters, names cannot be recognized, so only the exact form is compared.
 """
 
 from __future__ import annotations

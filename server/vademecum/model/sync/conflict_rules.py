@@ -8,8 +8,8 @@
 6. A row based on another version is merged. Without a base for a merge, the stored row is returned.
 7. An unknown row is stored, unless its parent was deleted. If the parent is missing, the row waits for it.
 
-Rules 5 and 7 reject a row that was created before the user forgot everything. The functions here are pure. `transaction`
-holds the state and `services/sync/push` handles the request.
+Rules 5 and 7 reject a row created before the user forgot everything. The functions here are pure. `transaction` holds
+the state and `services/sync/push` handles the request.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ Vectors are derived data, but the user owns them, so vectorEmbeddings.jsonl cont
 device would pull, so pushing the lines restores the same rows.
 
 The export is streamed, so it is never completely in memory or on the disk. The keys of its rows are listed at the
-start, as of one commit. Rows are then read in batches while devices continue to write. The account's
-database is not kept open between batches, so a slow client does not block it. Each exported row is complete and occurs once. Rows may change during
-the export: of an edited row, the export contains the old or the new version. New rows, and rows that are deleted before
-they are read, are not included. The spool is read first, so that an event that is ingested during the export
-appears as an event and as an observation, rather than not at all. A restore during the export ends the stream early.
+start, as of one commit. Rows are then read in batches while devices continue to write. The account's database is not
+kept open between batches, so a slow client does not block it. Each exported row is complete and occurs once. Rows may
+change during the export: of an edited row, the export contains the old or the new version. New rows, and rows that are
+deleted before the export reads them, are not included. The spool is read first, so that an event that is ingested
+during the export appears as an event and as an observation, rather than not at all. A restore during the export ends
+the stream early.
 """
 
 from __future__ import annotations
