@@ -79,6 +79,18 @@ def test_old_tombstone_without_assumed_state_does_not_delete_a_revived_row(tmp_p
     alone(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("days", [(1, 3), (3, 1)])
+def test_outdated_and_valid_delete_of_a_row_in_one_batch_delete_it_and_return_no_row(tmp_path, days):
+    async def scenario(ada):
+        row = session("s", updatedAt=day(2))
+        await send(ada, "sessions", (row, None))
+        deletes = [(dead(row | {"updatedAt": day(number)}), None) for number in days]
+        assert await send(ada, "sessions", *deletes) == []
+        assert (await stored(ada, "sessions", "s"))["_deleted"] is True
+
+    alone(tmp_path, scenario)
+
+
 def test_delete_of_unknown_row_is_stored(tmp_path):
     async def scenario(ada):
         assert await send(ada, "sessions", (dead(session("s")), None)) == []

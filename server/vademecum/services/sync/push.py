@@ -57,6 +57,7 @@ def _delete(tx: Transaction, deletes: list[IncomingRow]) -> dict[str, Json]:
                 refused[incoming.key] = stored
                 continue
             tx.put_tombstone(incoming.key, stored)
+            refused.pop(incoming.key, None)
         else:
             continue
         deleted.append(incoming.key)
