@@ -1,4 +1,4 @@
-"""Measure search in other languages and across languages, with and without the rules of decisions 32 and 36.
+"""Measure search in other languages and across languages, with and without the rules of decisions 32 and 34.
 
     python -m bench.languages --xquad DIR [--model FOLDER] [LANGUAGE ...]
 

@@ -1,9 +1,8 @@
 """Combine ranked lists: hybrid search, the boost of neighboring turns, and interleaving.
 
-The browser mirrors this file except for the boost, because it searches memory by words only (`web/src/core/text/fusion.ts`;
-shared cases: tests/conformance/ranking.json). The weights of
-vector search are fitted for each model (`services/models/fit_model.py`); the other constants were fitted with
-bench/retrieval.py.
+The browser mirrors this file except for the boost, because it searches memory by words only
+(`web/src/core/text/fusion.ts`; shared cases: tests/conformance/ranking.json). The weights of vector search are fitted for
+each model (`services/models/fit_model.py`); the other constants were fitted with bench/retrieval.py.
 """
 
 import re

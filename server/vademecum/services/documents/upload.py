@@ -124,8 +124,8 @@ def check_file_size(name: str, size: int, limits: Limits) -> None:
     """Raise TooLarge if a file of `size` bytes is larger than the account allows."""
     if size > limits.file_bytes:
         raise TooLarge(
-            f"{short_name(sanitize_filename(name))} is larger than the limit of {limits.file_bytes // 2**20} MB for a "
-            "file. Nothing was stored."
+            f"{short_name(sanitize_filename(name))} is larger than the limit of {limits.file_bytes // 2**20} MB for a file. "
+            "Nothing was stored."
         )
 
 

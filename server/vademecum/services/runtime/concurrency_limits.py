@@ -1,7 +1,7 @@
 """Limit concurrent uploads, questions and threads, in total and per user.
 
-The text of an uploaded file stays in memory until it is stored. A question uses a connection to the language model until it is
-answered.
+The text of an uploaded file stays in memory until it is stored. A question uses a connection to the language model until
+it is answered.
 """
 
 from __future__ import annotations
