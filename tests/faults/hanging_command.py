@@ -1,13 +1,17 @@
 """Run the command `vademecum` with statements that hang and ignore interrupts, or with a DuckDB that cannot start again.
 
-A file in the folder HANGING chooses the next statement to hang: the id of an account (a read of its records), `accounts`
-(the check of the accounts file for /ready) or `start` (the first read of the accounts file). The statement removes the
-file and then waits until the folder contains the file `release`. The file `restart` makes the next start of DuckDB fail.
+A file in the folder HANGING chooses the next statement to hang: the id of an account (a read of its records), `detach-`
+and the id (the detach of its file), `accounts` (the check of the accounts file for /ready) or `start` (the first read of
+the accounts file). The statement removes the file and then waits until the folder contains the file `release`. The file
+`restart` makes the next start of DuckDB fail.
 """
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
+
+import duckdb
 
 from vademecum.cli.main import main
 from vademecum.engines.duckdb import cursor, instance
@@ -16,7 +20,7 @@ from vademecum.engines.duckdb.user_store import DuckDBUserStore
 
 HANGING = Path(os.environ["HANGING"])
 read, ping, load = DuckDBUserStore._read, DuckDBAccountStore._ping, DuckDBAccountStore._load
-connect = instance.connect
+connect, detach = instance.connect, DuckDBUserStore.detach_safely
 cursor.GRACE_S = 0.2
 
 
@@ -46,6 +50,13 @@ async def hanging_read(store, segments):
     return await read(store, segments)
 
 
+def hanging_detach(store):
+    if is_chosen(f"detach-{store.user_id}"):
+        with suppress(duckdb.InterruptException):  # a real DETACH is not interrupted
+            hang(store._instance.cursor(), store.alias)
+    return detach(store)
+
+
 def hanging_ping(store, engine):
     if is_chosen("accounts"):
         hang(engine, "accounts")
@@ -66,6 +77,7 @@ def failing_connect(path):
 
 instance.connect = failing_connect
 DuckDBUserStore._read = hanging_read
+DuckDBUserStore.detach_safely = hanging_detach
 DuckDBAccountStore._ping = hanging_ping
 DuckDBAccountStore._load = hanging_load
 

@@ -137,6 +137,29 @@ def test_one_stuck_statement_stops_one_account_until_its_thread_returns(tmp_path
     asyncio.run(scenario())
 
 
+def test_stuck_detach_stops_only_the_detached_account(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        server, hanging = hanging_server(tmp_path, attached_max="1")
+        client = await server.start(in_new_process=True)
+        try:
+            (user_id, token), (_, other) = [await server.add_user(f"p{n}@example.org") for n in range(2)]
+            await push_until_stored(client, token, fact("f"))
+            (hanging / f"detach-{user_id}").touch()
+            assert await push(client, other, fact("f")) == 200  # detaches the file of the first account
+            assert not (hanging / f"detach-{user_id}").exists()
+            answer = await client.get(PULL, headers=authorization(token))
+            assert (answer.status_code, answer.json()["code"]) == (503, "FENCED"), answer.text
+            assert await push(client, other, fact("g")) == 200
+            (hanging / "release").touch()
+            await push_until_stored(client, token, fact("g"))
+            assert await pull_ids(client, token) == {"f", "g"}
+        finally:
+            await client.aclose()
+            server.kill()
+
+    asyncio.run(scenario())
+
+
 def assert_ended(server: ServerProcess, status: int) -> None:
     """Assert that the process ended with this status and a sentence about the accounts file."""
     assert server.process is not None and status == 70

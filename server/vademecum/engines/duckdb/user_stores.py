@@ -262,7 +262,10 @@ class DuckDBUserStores(UserStores):
         return rows > self._attached_rows_max and len(self._entries) > 1
 
     async def _evict(self) -> None:
-        """Detach the least recently used files without pins until the bounds are met."""
+        """Detach the least recently used files without pins until the bounds are met.
+
+        The failure of a detach concerns only the detached account, so the task that evicts it does not fail.
+        """
         for user_id in list(self._entries):
             if not self._is_full():
                 return
@@ -274,7 +277,11 @@ class DuckDBUserStores(UserStores):
                 and not self.files.instance.is_stuck(user_id)  # it stays attached until its thread returns
             ):
                 async with entry.lock:
-                    await self._detach(entry)
+                    try:
+                        await self._detach(entry)
+                    except (Busy, Broken, duckdb.Error) as error:
+                        _log.error("a file could not be detached", account=user_id, exc_info=error)
+                        continue
                     if self._entries.get(user_id) is entry:
                         del self._entries[user_id]
 
