@@ -3,7 +3,8 @@
 A file in the folder HANGING chooses the next statement to hang: the id of an account (a read of its records), `detach-`
 and the id (the detach of its file), `accounts` (the check of the accounts file for /ready) or `start` (the first read of
 the accounts file). The statement removes the file and then waits until the folder contains the file `release`. The file
-`restart` makes the next start of DuckDB fail.
+`slow-start` chooses the same statement as `start`, but it obeys interrupts. The file `restart` makes the next start of
+DuckDB fail.
 """
 
 import os
@@ -66,6 +67,8 @@ def hanging_ping(store, engine):
 def hanging_load(store, engine, migrations):
     if is_chosen("start"):
         hang(engine, "start")
+    if is_chosen("slow-start"):
+        engine.execute("SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000000) b").fetchall()
     return load(store, engine, migrations)
 
 

@@ -13,6 +13,7 @@ import signal
 from pathlib import Path
 
 import httpx
+import pytest
 
 from faults.fact_requests import authorization, pull_ids, push, push_until_stored
 from faults.failing_disk import FailingDisk
@@ -190,12 +191,14 @@ def test_stuck_accounts_file_ends_the_process_which_starts_again(tmp_path: Path)
     asyncio.run(scenario())
 
 
-def test_start_that_hangs_at_the_accounts_file_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hangs", ["start", "slow-start"])
+def test_start_that_hangs_at_the_accounts_file_ends(tmp_path: Path, hangs: str) -> None:
     server, hanging = hanging_server(tmp_path, statement_write_s="0.5")
-    (hanging / "start").touch()
+    (hanging / hangs).touch()
     process = server.spawn(in_new_process=True)
     try:
         assert_ended(server, process.wait(30))
+        assert "is damaged" not in server.log_tail()
     finally:
         server.kill()
 

@@ -98,11 +98,16 @@ class DuckDBAccountStore(AccountStore):
         known = migrate.load(migrations), migrate.load(record_migrations)
         try:
             instance.shared_files = f"{path}; {CURE}"
-            accounts = cls(instance, path, known[0], on_notice)
             with instance.sized_deadline(path):
+                accounts = cls(instance, path, known[0], on_notice)
                 accounts._load(instance.cursor(), known[1])
         except (duckdb.Error, msgspec.ValidationError) as error:
             if isinstance(error, duckdb.Error) and is_full(error):
+                raise not_now() from error
+            if isinstance(error, duckdb.InterruptException):  # by the watchdog
+                instance.end(
+                    f"a statement takes too long: the disk is too slow or hangs. Check the disk of {instance.shared_files}"
+                )
                 raise not_now() from error
             message = str(error).partition("\n")[0]
             raise Broken(
