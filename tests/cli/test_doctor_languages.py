@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cli.command_runner import Home, small_model
+from vademecum.engines.duckdb.fence import fence_folder
+from vademecum.model.records.paths import user_folder
 
 EMAIL = "ada@example.org"
 ARABIC = "إيجار الشقة في شارع الميناء مرتفع. مدة الإشعار ثلاثة أشهر."
@@ -34,3 +36,18 @@ def test_doctor_recommends_multilingual_model_for_mostly_foreign_documents(tmp_p
         assert found["ok"]
         assert f"most documents of {EMAIL} are not in English" in found["detail"]
         assert "`vademecum models pull multilingual-e5-small` (488 MB)" in found["detail"]
+
+
+def test_doctor_recommends_multilingual_model_despite_a_fenced_account(tmp_path: Path) -> None:
+    home = Home(tmp_path / "data", {"models": str(small_model(tmp_path / "models"))})
+    home.add(EMAIL)
+    fenced = home.add("fenced@example.org")
+    with home.serving():
+        add_document(home, "a.txt", ARABIC)
+        home.ok("import", home.data.with_name("a.txt"), "--user", "fenced@example.org", "--session", "s1")
+    # A damaged file without a log cannot be recovered, so the account stays fenced.
+    (user_folder(home.data, fenced) / "records.duckdb").write_bytes(b"damaged")
+    fence_folder(home.data).mkdir(exist_ok=True)
+    (fence_folder(home.data) / fenced).write_text("a block of the file is corrupt")
+    with home.serving():
+        assert f"most documents of {EMAIL} are not in English" in languages(home)["detail"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import ceil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,7 +27,7 @@ async def is_mostly_foreign(users: UserStores, user_id: str, embedder: Embedder)
         return False
     async with users.open(user_id) as store:
         keys = sorted(key for key, head in store.row_index.rows.items() if head.chunks)
-        bodies = await store.read_bodies(keys[:: max(1, len(keys) // SAMPLED_BLOCKS)])
+        bodies = await store.read_bodies(keys[:: max(1, ceil(len(keys) / SAMPLED_BLOCKS))])
     texts = [
         chunk["text"]
         for body in bodies.values()

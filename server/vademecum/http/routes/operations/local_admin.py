@@ -117,7 +117,8 @@ async def foreign_route(request: Req) -> list[str]:
     if embedder is None:
         return []
     accounts = services.account_service.list_accounts(None)
-    return [one.email for one in accounts if await is_mostly_foreign(services.users, one.id, embedder)]
+    readable = [one for one in accounts if services.users.fences.reason(one.id) is None]
+    return [one.email for one in readable if await is_mostly_foreign(services.users, one.id, embedder)]
 
 
 @post("/v1/local/verify", include_in_schema=False, status_code=200)
