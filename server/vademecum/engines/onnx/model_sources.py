@@ -18,6 +18,7 @@ from vademecum.engines.onnx import download
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.download import Fit, Progress
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.manifest import FittedValues
 from vademecum.engines.onnx.pinned_models import (
     ALL_MINILM,
     PINNED_MODELS,
@@ -101,7 +102,7 @@ def add_unpinned_model(
     """Install a BERT model of any origin under a new name, with the values that `fit` returns. Return its folder.
 
     `folder` contains config.json, tokenizer.json and model.safetensors. Raises ModelError, also if the name is already
-    used by other weights, because their vectors would be taken for those of this model.
+    used by a model with another manifest hash, because its accounts would lose their vectors.
     """
     from vademecum.engines.onnx.bert_graph import read_config, read_weights  # deferred: imports onnx
 
@@ -121,13 +122,22 @@ def add_unpinned_model(
         weights = read_weights(folder / "model.safetensors")
         model = replace(model, revision=manifests.sha256(folder / "model.safetensors"))
         target = folder_of(model.id)
-        if target.exists():
-            installed = manifests.load(target)
-            if (installed.revision, installed.prefixes) != (model.revision, model.prefixes):
-                raise ModelError(
-                    f"{target} contains another model. Choose another name. Nothing was installed."
-                )
-        return download.install(model, config, weights, tokenizer, target.parent, fit)
+
+        def check_and_fit(built: Path) -> FittedValues:
+            _check_replacement(built, target)
+            return fit(built)
+
+        return download.install(model, config, weights, tokenizer, target.parent, check_and_fit)
+
+
+def _check_replacement(built: Path, target: Path) -> None:
+    """Raise ModelError if `target` contains a model whose vectors cannot be compared with those of the built one."""
+    try:
+        installed = manifests.load(target)
+    except ModelError:
+        return  # there is no model, or none that can be used
+    if installed.hash != manifests.load(built).hash:
+        raise ModelError(f"{target} contains another model. Choose another name. Nothing was installed.")
 
 
 def _check_pooling(folder: Path) -> None:

@@ -68,9 +68,9 @@ def test_model_is_installed_only_after_the_fit(source: Path, tmp_path: Path) -> 
 
 
 def test_name_of_another_model_is_refused(source: Path, tmp_path: Path) -> None:
-    def add(model: UnpinnedModel) -> Path:
+    def add(model: UnpinnedModel, folder: Path = source) -> Path:
         return add_unpinned_model(
-            source, model, tmp_path.joinpath, lambda _: FittedValues(fitted_on="nothing")
+            folder, model, tmp_path.joinpath, lambda _: FittedValues(fitted_on="nothing")
         )
 
     installed = manifests.load(add(MODEL))
@@ -78,9 +78,28 @@ def test_name_of_another_model_is_refused(source: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="contains another model"):
         add(msgspec.structs.replace(MODEL, prefixes=Prefixes()))
     assert manifests.load(tmp_path / "mine") == installed
+    other = Path(shutil.copytree(source, tmp_path / "source"))
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    tokenizer["normalizer"]["lowercase"] = False
+    with_file(other, "tokenizer.json", tokenizer)
+    with pytest.raises(ModelError, match="contains another model"):
+        add(MODEL, other)
+    assert manifests.load(tmp_path / "mine") == installed
     for name in (E5_SMALL.id, "", "..", ".hidden", "a/b", "Mine", "m" * 65):
         with pytest.raises(ModelError, match="cannot be the name"):
             add(msgspec.structs.replace(MODEL, id=name))
+
+
+@pytest.mark.parametrize("manifest", ["{}", "[", None])
+def test_model_with_a_damaged_manifest_is_replaced(
+    source: Path, tmp_path: Path, manifest: str | None
+) -> None:
+    with_file(tmp_path, "mine/manifest.json", manifest or "")
+    if manifest is None:
+        without(tmp_path, "mine/manifest.json")
+    fitted = FittedValues(fitted_on="nothing")
+    installed = add_unpinned_model(source, MODEL, tmp_path.joinpath, lambda _: fitted)
+    assert manifests.verify(installed).fitted == fitted
 
 
 def without(folder: Path, name: str) -> None:
