@@ -14,7 +14,7 @@ from onnx import TensorProto, numpy_helper
 from tokenizers import Tokenizer
 
 from unit.engines.onnx import numpy_bert
-from vademecum.engines.onnx import bert_graph
+from vademecum.engines.onnx import bert_graph, float16_weights
 from vademecum.engines.onnx.bert_graph import (
     BertConfig,
     build_float32_graph,
@@ -85,24 +85,42 @@ def test_weight_too_large_for_float16_is_refused(
         build_graph(shape, weights | {name: large})
 
 
-@pytest.mark.parametrize("largest", [0.4, 100], ids=["even numbers", "one large number"])
-def test_large_embedding_table_is_int8_unless_a_row_has_outliers(
-    largest: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("word", "is_int8"),
+    [
+        ([0.4] + [0.39] * 255, True),
+        ([0.0] * 256, True),
+        ([100.0] + [0.39] * 255, False),  # 0.39 / (100 / 127) rounds to 0
+        ([1e-6, -5e-7] * 128, False),  # as float16, the scale 1e-6 / 127 is 0
+        ([1.1e-5] * 256, False),  # as float16, the scale is a third too large
+    ],
+    ids=["even numbers", "zeros", "one large number", "scale of zero", "inexact scale"],
+)
+@pytest.mark.filterwarnings("error")
+def test_large_word_table_is_int8_unless_it_is_too_coarse_for_a_word(
+    word: list[float], is_int8: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bert_graph, "LARGE_VOCABULARY", 120)
+    monkeypatch.setattr(float16_weights, "ROWS_PER_SLICE", 50)
     shape = BertConfig("bert", 256, 2, 4, 64, vocab_size=120, max_position_embeddings=64)
     weights = numpy_bert.random_weights(shape)
-    weights["embeddings.word_embeddings.weight"][7] = [largest] + [
-        0.39
-    ] * 255  # 0.39 / (100 / 127) rounds to 0
+    weights["embeddings.word_embeddings.weight"][70] = word
     graph = build_graph(shape, weights)
     kinds = {t.name: t.data_type for t in onnx.load_from_string(graph).graph.initializer}
-    assert ("embeddings.words.int8" in kinds, "embeddings.words.half" in kinds) == (
-        (True, False) if largest < 1 else (False, True)
-    )
-    ids = [7, 3, 119, 0]
+    assert ("embeddings.words.int8" in kinds, "embeddings.words.half" in kinds) == (is_int8, not is_int8)
+    ids = [70, 3, 119, 0]
     vector = ort.InferenceSession(graph).run(None, {"input_ids": [ids], "attention_mask": [[1] * 4]})[0][0]
     assert vector @ numpy_bert.forward(shape, weights, ids) >= 0.9999
+
+
+@pytest.mark.filterwarnings("error")
+def test_word_too_large_for_float16_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bert_graph, "LARGE_VOCABULARY", 120)
+    shape = BertConfig("bert", 32, 1, 4, 64, vocab_size=120, max_position_embeddings=64)
+    weights = numpy_bert.random_weights(shape)
+    weights["embeddings.word_embeddings.weight"][7] = 1e7
+    with pytest.raises(ModelError, match="float16 cannot hold"):
+        build_graph(shape, weights)
 
 
 def texts() -> list[str]:
