@@ -16,7 +16,7 @@ a lowest cosine of 0.99998 (140 texts in 17 languages).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -32,18 +32,19 @@ OPSET = 17
 IR_VERSION = 8
 LARGE_VOCABULARY = 100_000  # from this number of words, the word table is stored as int8
 Array = NDArray[np.float32]
+Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class BertConfig(msgspec.Struct, frozen=True):
     """The fields of a `config.json` that determine the graph."""
 
     model_type: str
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-    vocab_size: int
-    max_position_embeddings: int
+    hidden_size: Count
+    num_hidden_layers: Count
+    num_attention_heads: Count
+    intermediate_size: Count
+    vocab_size: Count
+    max_position_embeddings: Count
     hidden_act: str = "gelu"
     layer_norm_eps: float = 1e-12
     position_embedding_type: str = "absolute"
@@ -53,7 +54,7 @@ def read_config(path: Path) -> BertConfig:
     """Return the configuration in `path`. Raises ModelError if this builder does not support the model."""
     try:
         config = msgspec.json.decode(path.read_bytes(), type=BertConfig)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise ModelError(f"{path} is not the configuration of a BERT model: {error}") from error
     required = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
     for name, value in required.items():
@@ -70,7 +71,12 @@ def read_weights(path: Path) -> dict[str, Array]:
     """Return the tensors of a safetensors file as float32, named as in a bare BertModel. Raises ModelError."""
     try:
         tensors = load_file(path)
-    except (OSError, SafetensorError, ValueError) as error:
+    except (
+        OSError,
+        SafetensorError,
+        ValueError,
+        AttributeError,
+    ) as error:  # the last: numpy lacks the format
         raise ModelError(f"{path} is not a readable safetensors file: {error}") from error
     return {
         name.removeprefix("bert."): np.asarray(tensor, dtype=np.float32)
@@ -130,7 +136,7 @@ class _Graph:
         return self.constant(f"scalar.{name}", np.array(value, dtype=np.float32))
 
     def weight(self, name: str, *shape: int) -> Array:
-        """Return the weight of this name. Raises ModelError if it is missing or has another shape."""
+        """Return the weight of this name. Raises ModelError if it is missing, not finite or has another shape."""
         try:
             value = self.weights[name]
         except KeyError:
@@ -139,6 +145,8 @@ class _Graph:
             raise ModelError(
                 f"The weight {name} has the shape {value.shape}, but the configuration requires {shape}."
             )
+        if not np.isfinite(value).all():
+            raise ModelError(f"The weight {name} has numbers that are infinite or not a number.")
         return value
 
     def norm(self, name: str, value: str) -> str:
@@ -165,9 +173,9 @@ class _Graph:
         config, size = self.config, self.config.hidden_size
         words = self.weight("embeddings.word_embeddings.weight", config.vocab_size, size)
         places = self.weight("embeddings.position_embeddings.weight", config.max_position_embeddings, size)
-        types = self.weights.get(
-            "embeddings.token_type_embeddings.weight", np.zeros((1, size), dtype=np.float32)
-        )
+        types = np.zeros((1, size), dtype=np.float32)
+        if (name := "embeddings.token_type_embeddings.weight") in self.weights:
+            types = self.weight(name, max(1, self.weights[name].size // size), size)
         table = self.constant("embeddings.words", words)
         positions = self.constant("embeddings.positions", places + types[0])
         word = self.add("Gather", [table, "input_ids"], "embeddings.word", axis=0)

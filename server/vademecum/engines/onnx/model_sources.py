@@ -6,12 +6,12 @@ On a machine without access to these, `add_model` installs a model from files th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from vademecum.engines.onnx import download
@@ -29,6 +29,7 @@ from vademecum.engines.onnx.pinned_models import (
 
 # After these errors, no other source is tried: the disk cannot be used, or another process is installing the model.
 FINAL_CODES = {"MODEL_DISK", "MODEL_BUSY"}
+_T = TypeVar("_T")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _PUBLISHED = ("config.json", "tokenizer.json", "model.safetensors")
 _MODULES = {
@@ -140,11 +141,26 @@ def _check_replacement(built: Path, target: Path) -> None:
         raise ModelError(f"{target} contains another model. Choose another name. Nothing was installed.")
 
 
+class _Part(msgspec.Struct):
+    """A module of sentence-transformers, or a part of a tokenizer."""
+
+    type: str
+
+
+class _Tokenizer(msgspec.Struct):
+    """The parts of a tokenizer.json that must be those of BERT, because only these are tested in the browser too."""
+
+    model: _Part
+    normalizer: _Part | None = None
+    pre_tokenizer: _Part | None = None
+
+
 def _check_pooling(folder: Path) -> None:
     """Raise ModelError if sentence-transformers' files say that a vector is not the mean of the tokens' vectors."""
-    modules = _read_json(folder / "modules.json", [])
-    pooling = _read_json(folder / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True})
-    others = {str(one.get("type")).rpartition(".")[2] for one in modules} - _MODULES
+    modules = _read_json(folder / "modules.json", list[_Part], [])
+    default = {"pooling_mode_mean_tokens": True}
+    pooling = _read_json(folder / "1_Pooling" / "config.json", dict[str, Any], default)
+    others = {one.type.rpartition(".")[2] for one in modules} - _MODULES
     modes = {name for name, value in pooling.items() if name.startswith("pooling_mode_") and value is True}
     if others or modes != {"pooling_mode_mean_tokens"}:
         found = ", ".join(sorted(others or modes)) or "none"
@@ -154,29 +170,34 @@ def _check_pooling(folder: Path) -> None:
 
 
 def _check_tokenizer(content: bytes, vocab_size: int) -> None:
-    """Raise ModelError if the tokenizer is not WordPiece, or has tokens without a vector."""
+    """Raise ModelError if the tokenizer is not BERT's WordPiece, or has tokens without a vector."""
     from tokenizers import Tokenizer  # deferred: not needed by most commands
 
     try:
         tokenizer = Tokenizer.from_str(content.decode())
+        parts = msgspec.json.decode(content, type=_Tokenizer)
     except Exception as error:  # the library raises plain Exception
         raise ModelError(f"The tokenizer cannot be read: {error}") from error
-    kind = json.loads(content)["model"]["type"]
-    if kind != "WordPiece":
-        raise ModelError(f"The tokenizer is {kind}; only WordPiece is supported.")
-    if tokenizer.get_vocab_size() > vocab_size:
-        raise ModelError(
-            f"The tokenizer has {tokenizer.get_vocab_size()} tokens, the configuration has {vocab_size}."
-        )
+    if parts.model.type != "WordPiece":
+        raise ModelError(f"The tokenizer is {parts.model.type}; only WordPiece is supported.")
+    steps = (parts.normalizer, "BertNormalizer"), (parts.pre_tokenizer, "BertPreTokenizer")
+    for step, supported in steps:
+        if step is None or step.type != supported:
+            raise ModelError(
+                f"The tokenizer has {step.type if step else 'no step'} where only {supported} is supported."
+            )
+    count = max(tokenizer.get_vocab().values(), default=-1) + 1  # ids may have gaps
+    if count > vocab_size:
+        raise ModelError(f"The tokenizer has {count} tokens, the configuration has {vocab_size}.")
 
 
-def _read_json(path: Path, default: Any) -> Any:
+def _read_json(path: Path, kind: type[_T], default: _T) -> _T:
     """Return the content of a JSON file, or the default if there is no file. Raises ModelError."""
     try:
-        return json.loads(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
         return default
-    except ValueError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}") from error
 
 

@@ -8,7 +8,9 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
@@ -111,6 +113,33 @@ def with_file(folder: Path, name: str, content: object) -> None:
     (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
 
 
+def change(folder: Path, name: str, **fields: object) -> None:
+    with_file(folder, name, json.loads((folder / name).read_text()) | fields)
+
+
+def with_word(folder: Path, token: int) -> None:
+    model = json.loads((folder / "tokenizer.json").read_text())["model"]
+    model["vocab"]["ab"] = token
+    change(folder, "tokenizer.json", model=model)
+
+
+def without_model_type(folder: Path) -> None:
+    model = json.loads((folder / "tokenizer.json").read_text())["model"]
+    del model["type"]
+    change(folder, "tokenizer.json", model=model)
+
+
+def with_weight(folder: Path, value: float) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["encoder.layer.0.attention.self.query.bias"][3] = value
+    save_file(weights, folder / "model.safetensors")
+
+
+def with_unknown_numbers(folder: Path) -> None:
+    header = json.dumps({"a": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}).encode()
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+
+
 def with_modules(folder: Path, *names: str) -> None:
     modules = [{"idx": n, "type": f"sentence_transformers.models.{name}"} for n, name in enumerate(names)]
     with_file(folder, "modules.json", modules)
@@ -123,7 +152,7 @@ def with_pooling(folder: Path, *modes: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("damage", "says"),
     [
         (lambda folder: without(folder, "tokenizer.json"), "does not contain tokenizer.json"),
         (lambda folder: with_pooling(folder, "cls_token"), "found pooling_mode_cls_token"),
@@ -133,12 +162,31 @@ def with_pooling(folder: Path, *modes: str) -> None:
         (lambda folder: with_file(folder, "tokenizer.json", Tokenizer(BPE()).to_str()), "tokenizer is BPE"),
         (lambda folder: with_file(folder, "tokenizer.json", "{}"), "tokenizer cannot be read"),
         (lambda folder: with_file(folder, "config.json", {"model_type": "xlm"}), "not the configuration"),
+        (lambda folder: with_file(folder, "modules.json", {"a": 1}), "modules.json cannot be read"),
+        (lambda folder: with_file(folder, "modules.json", ["a"]), "modules.json cannot be read"),
+        (lambda folder: with_file(folder, "modules.json", "null"), "modules.json cannot be read"),
+        (
+            lambda folder: with_file(folder, "1_Pooling/config.json", '{"a":' * 200_000),
+            r"config.json cannot be read",
+        ),
+        (lambda folder: with_file(folder, "1_Pooling/config.json", [1]), r"config.json cannot be read"),
+        (lambda folder: change(folder, "config.json", num_attention_heads=0), "not the configuration"),
+        (lambda folder: change(folder, "tokenizer.json", normalizer=None), "only BertNormalizer is"),
+        (
+            lambda folder: change(folder, "tokenizer.json", pre_tokenizer={"type": "Whitespace"}),
+            "has Whitespace where only BertPreTokenizer is",
+        ),
+        (lambda folder: with_word(folder, 99_999), "tokenizer has 100000 tokens, the configuration has 120"),
+        (without_model_type, "tokenizer cannot be read"),
+        (lambda folder: with_weight(folder, np.nan), "bias has numbers that are infinite or not a number"),
+        (lambda folder: with_weight(folder, -np.inf), "bias has numbers that are infinite or not a number"),
+        (with_unknown_numbers, "not a readable safetensors file"),
         (lambda folder: with_file(folder, "model.safetensors", "x"), "not a readable safetensors file"),
     ],
 )
-def test_model_that_cannot_be_built_is_refused(source: Path, tmp_path: Path, change, says: str) -> None:
+def test_model_that_cannot_be_built_is_refused(source: Path, tmp_path: Path, damage, says: str) -> None:
     folder = Path(shutil.copytree(source, tmp_path / "source"))
-    change(folder)
+    damage(folder)
     with pytest.raises(ModelError, match=says):
         add_unpinned_model(folder, MODEL, (tmp_path / "models").joinpath, fit)
     assert not (tmp_path / "models" / "mine").exists()
