@@ -120,7 +120,7 @@ def test_truncated_accounts_log_is_copied_and_reported(crashed, tmp_path, name):
             assert copy.read_bytes() == content
             (line,) = reports
             assert line["log_level"] == "warning"
-            for word in (damaged.log.name, copy.name, "may be missing", "acknowledged", "again"):
+            for word in (damaged.log.name, copy.name, "may be missing", "acknowledged", "repeat it"):
                 assert word in line["detail"]
 
     run(scenario)

@@ -224,7 +224,7 @@ def test_process_replaces_itself_if_duckdb_cannot_be_started_again(tmp_path: Pat
                 while (door := local_auth.read(server.data)) is None or door == before:
                     await asyncio.sleep(0.05)
             assert before is not None and (door.url, door.pid) == (before.url, before.pid)
-            assert "DuckDB cannot be started again" in server.log.read_text()
+            assert "DuckDB cannot be restarted" in server.log.read_text()
             assert await pull_ids(client, other) == {"f"}
             await push_until_stored(client, token, fact("g"))
             assert await pull_ids(client, token) == {"f", "g"}

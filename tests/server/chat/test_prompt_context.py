@@ -234,7 +234,7 @@ async def test_invalid_prompt_context_request_is_rejected_with_explanation(tmp_p
     async with serve(tmp_path) as h:
         ada = await h.person()
         long = check_problem(await ask(ada, systemPrompt="word " * 30_000), 413, "TOO_LARGE")["detail"]
-        assert "21000" in long and "shorten" in long
+        assert "21000" in long and "Shorten" in long
         check_problem(await ask(ada, session="not an id"), 400, "BAD_REQUEST")
         check_problem(await ask(ada, query="x" * 10_001), 400, "BAD_REQUEST")
         await ada.push("sessions", session("s1"))

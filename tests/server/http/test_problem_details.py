@@ -75,7 +75,7 @@ def test_problem_names_the_invalid_session_id(tmp_path, path, session):
 def test_problem_for_reserved_id_names_the_rule(tmp_path, name):
     async def scenario(ada):
         (row,) = await ada.push("sessions", session(name))
-        assert "not be `.`, `..` or a name" in row["syncError"]["message"]
+        assert "not be `.`, `..` or a property name" in row["syncError"]["message"]
         assert "`__proto__`" in row["syncError"]["message"]
 
     alone(tmp_path, scenario)
