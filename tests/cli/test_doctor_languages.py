@@ -42,12 +42,12 @@ def test_doctor_recommends_multilingual_model_despite_a_fenced_account(tmp_path:
     home = Home(tmp_path / "data", {"models": str(small_model(tmp_path / "models"))})
     home.add(EMAIL)
     fenced = home.add("fenced@example.org")
-    with home.serving():
+    with home.serve():
         add_document(home, "a.txt", ARABIC)
         home.ok("import", home.data.with_name("a.txt"), "--user", "fenced@example.org", "--session", "s1")
     # A damaged file without a log cannot be recovered, so the account stays fenced.
     (user_folder(home.data, fenced) / "records.duckdb").write_bytes(b"damaged")
     fence_folder(home.data).mkdir(exist_ok=True)
     (fence_folder(home.data) / fenced).write_text("a block of the file is corrupt")
-    with home.serving():
+    with home.serve():
         assert f"most documents of {EMAIL} are not in English" in languages(home)["detail"]

@@ -8,11 +8,10 @@ deadlocking.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -82,7 +81,7 @@ async def _run_to_completion(work: Awaitable[T]) -> T:
         return await asyncio.shield(task)
     finally:
         while not task.done():
-            with contextlib.suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
 
 
@@ -262,28 +261,23 @@ class DuckDBUserStores(UserStores):
         return rows > self._attached_rows_max and len(self._entries) > 1
 
     async def _evict(self) -> None:
-        """Detach the least recently used files without pins until the bounds are met.
-
-        The failure of a detach concerns only the detached account, so the task that evicts it does not fail.
-        """
+        """Detach the least recently used files without pins until the bounds are met. Only log a failed detach."""
         for user_id in list(self._entries):
             if not self._is_full():
                 return
             entry = self._entries.get(user_id)
-            if (
-                entry is not None
-                and not entry.lock.locked()
-                and (entry.store is None or entry.store.pins == 0)
-                and not self.files.instance.is_stuck(user_id)  # it stays attached until its thread returns
-            ):
-                async with entry.lock:
-                    try:
-                        await self._detach(entry)
-                    except (Busy, Broken, duckdb.Error) as error:
-                        _log.error("a file could not be detached", account=user_id, exc_info=error)
-                        continue
-                    if self._entries.get(user_id) is entry:
-                        del self._entries[user_id]
+            if entry is None or entry.lock.locked() or (entry.store is not None and entry.store.pins):
+                continue
+            if self.files.instance.is_stuck(user_id):
+                continue  # its file stays attached until its thread returns
+            async with entry.lock:
+                try:
+                    await self._detach(entry)
+                except (Busy, Broken, duckdb.Error) as error:
+                    _log.error("a file could not be detached", account=user_id, exc_info=error)
+                    continue
+                if self._entries.get(user_id) is entry:
+                    del self._entries[user_id]
 
     def _fence(self, user_id: str, reason: str) -> bool:
         """Fence an account whose file is damaged, and start to recover it.
@@ -499,7 +493,7 @@ class DuckDBUserStores(UserStores):
         await self.recovery.close()
         for entry in list(self._entries.values()):
             async with entry.lock:
-                with contextlib.suppress(Fenced):
+                with suppress(Fenced):
                     await self._detach(entry)
         self._entries.clear()
         await asyncio.to_thread(self.marks.close)
