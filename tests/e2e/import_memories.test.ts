@@ -36,6 +36,8 @@ test("imported messages are not extracted again", async () => {
   await device.page.reload(); // now the service worker serves the app
   await device.untilSyncIs("live");
   await device.setOffline(true);
+  await device.call("syncNow"); // an open stream survives the emulated loss of the network
+  await device.untilSyncIs("offline"); // otherwise the wait for "live" below ends too early
   await device.page.evaluate(
     (bytes) => (window as any).vademecum.importAccount(new Blob([new Uint8Array(bytes)])),
     zip,
