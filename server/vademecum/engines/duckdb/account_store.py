@@ -27,8 +27,9 @@ import structlog
 from vademecum.engines.duckdb import migrations as migrate
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.paths import file_identity
 from vademecum.engines.duckdb.user_database import rewrite_file
-from vademecum.errors import Broken, Conflict, NotFound, is_full, not_now
+from vademecum.errors import Broken, Busy, Conflict, NotFound, is_full, not_now
 from vademecum.model.records.accounts import (
     Account,
     AccountCheck,
@@ -49,6 +50,10 @@ CURE = (
     "otherwise stop the server and replace the file with the `accounts.duckdb` of a backup. Documents are not "
     "affected. Accounts, tokens and passwords are then those of the backup, so repeat later revocations"
 )
+REPLACED = (
+    "accounts.duckdb was removed or replaced while the server is running, so changes of accounts, passwords and tokens "
+    "cannot be stored. Existing ones still work. An administrator must put the file back or restart the server."
+)
 ACCOUNTS = "accounts"  # the `owner` argument of `Instance.run` for calls on this file
 _log = structlog.get_logger("vademecum.accounts")
 
@@ -67,6 +72,7 @@ class DuckDBAccountStore(AccountStore):
         self._on_notice = on_notice
         self._is_suspect = False  # if true, an fsync may have failed: rewrite the file before any other use
         self._is_unsure = False  # if true, a change may have failed: correct the file with the next change
+        self._identity: tuple[int, int] | None = None  # of the file that was last attached
         self._alias = self._attach()  # empty while the file is not attached
         self._has_failed_checkpoint = False  # if true, the last commits are only in the log
         instance.on_rebuilt.append(self._forget_file)
@@ -128,6 +134,7 @@ class DuckDBAccountStore(AccountStore):
         alias, notice = migrate.attach_migrated(
             self._instance, self._path, self._migrations, "the accounts' file", CURE
         )
+        self._identity = file_identity(self._path)
         if notice:
             self._on_notice(f"{notice} {REPAIRED}")
         return alias
@@ -137,12 +144,26 @@ class DuckDBAccountStore(AccountStore):
         self._alias, self._is_suspect, self._is_unsure = "", True, True
 
     def _attached(self) -> str:
-        """Return the file's alias, attaching the file again if necessary."""
+        """Return the file's alias, attaching the file again if necessary.
+
+        Raises Busy if the path leads to another file or to none. Commits to the attached file would then be lost.
+        """
+        if self._is_replaced():
+            raise Busy(REPLACED, retry_after_s=60)
         if self._is_suspect:
-            rewrite_file(self._instance, self._path)
+            self._rewrite_detached()
             self._is_suspect = False
         self._alias = self._alias or self._attach()
         return self._alias
+
+    def _is_replaced(self) -> bool:
+        return file_identity(self._path) != self._identity
+
+    def _rewrite_detached(self) -> None:
+        try:
+            rewrite_file(self._instance, self._path)
+        finally:
+            self._identity = file_identity(self._path)
 
     @contextmanager
     def _detached(self) -> Iterator[None]:
@@ -303,9 +324,9 @@ class DuckDBAccountStore(AccountStore):
             )
 
     async def repair_file(self) -> None:
-        """Make the file match memory if an earlier change has failed."""
+        """Make the file match memory if an earlier change has failed. Raises Busy if the file was removed or replaced."""
         async with self._turn:
-            if self._is_unsure:
+            if self._is_unsure or self._is_replaced():
                 await self._execute([])
 
     async def _execute(self, works: list[Statement]) -> None:
@@ -324,8 +345,8 @@ class DuckDBAccountStore(AccountStore):
                 except BaseException:
                     cursor.execute("ROLLBACK")
                     raise
-                self._is_unsure = False
                 self._checkpoint(cursor)
+                self._is_unsure = False
 
         await self._instance.run(work, ACCOUNTS)
 
@@ -356,7 +377,7 @@ class DuckDBAccountStore(AccountStore):
 
     def _rewrite(self, _: Cursor) -> None:
         with self._detached():
-            rewrite_file(self._instance, self._path)
+            self._rewrite_detached()
 
     async def read_file(self) -> bytes:
         """Return the file's bytes, including all commits. Raises Broken or Busy if it cannot be read."""
