@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.command_runner import Home
+from migrations.test_released_data_folders import STORED, unpack
 from property.rows import session
 from wait_until import soon_outside
 
@@ -45,6 +46,18 @@ def test_doctor_reports_accounts_without_mark_until_they_are_opened(tmp_path: Pa
     assert not found["ok"] and "lacks 2 accounts" in found["detail"] and "vademecum epoch" in found["detail"]
     assert ids[0] in found["detail"] and ids[1] in found["detail"] and ids[2] not in found["detail"]
     assert marks(home)["ok"], "the first run opened the accounts, which set their marks"
+
+
+def test_doctor_reports_no_missing_marks_before_first_use_after_upgrade(tmp_path: Path) -> None:
+    """The first run opens the accounts, so a loss of their marks is reported from then on."""
+    data, _ = unpack(STORED[0], tmp_path)  # from a version that wrote no marks
+    home = Home(data)
+    assert marks(home) == {"check": "marks", "ok": True, "detail": "complete"}
+    with home.serve():  # the template keeps its age when the server starts again
+        pass
+    (data / "ledger" / "marks").unlink()
+    found = marks(home)
+    assert not found["ok"] and "lacks 2 accounts" in found["detail"]
 
 
 def test_server_recreates_deleted_marks_file_at_next_commit(tmp_path: Path) -> None:

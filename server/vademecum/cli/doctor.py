@@ -189,11 +189,13 @@ def _examine_rollbacks(data: Path) -> Finding:
 
 def _examine_marks(data: Path) -> Finding:
     """Report damaged lines and missing marks in `ledger/marks`, which stores the high-water mark of each account."""
-    from vademecum.engines.duckdb import marks  # deferred: the import is slow
+    from vademecum.engines.duckdb import marks, migrations, opening  # deferred: the import is slow
+    from vademecum.services.runtime.composition import migrations_folder
 
     try:
         count = marks.count_damaged_lines(data)
-        users = marks.find_users_without_mark(data)
+        template = opening.template_path(data, migrations.load(migrations_folder()))
+        users = marks.find_users_without_mark(data, template)
     except OSError as error:
         return Finding("marks", False, f"ledger/marks cannot be read: {error.strerror}. Check the disk")
     if count:

@@ -147,12 +147,23 @@ def count_damaged_lines(data: Path) -> int:
     return _parse(path.read_bytes())[1] if path.exists() else 0
 
 
-def find_users_without_mark(data: Path) -> list[str]:
-    """Return the ids of users whose records were opened before but have no valid mark. Raises OSError."""
-    path = data / "ledger" / "marks"
+def find_users_without_mark(data: Path, template: Path) -> list[str]:
+    """Return the ids of users whose records this version has opened but who have no valid mark. Raises OSError.
+
+    Earlier versions wrote no marks. The first start of a version with new migrations creates `template`, and opening
+    older records migrates them. So records older than the template have not been opened since the upgrade.
+    """
+    if not template.exists():
+        return []
+    path, upgraded_ns = data / "ledger" / "marks", template.stat().st_mtime_ns
     seqs = _parse(path.read_bytes())[0] if path.exists() else {}
-    opened = sorted(ledger.stem for ledger in path.parent.glob("*.jsonl") if ledger.stem not in seqs)
-    return [user_id for user_id in opened if (user_folder(data, user_id) / RECORDS_FILE).exists()]
+    users = sorted(ledger.stem for ledger in path.parent.glob("*.jsonl") if ledger.stem not in seqs)
+    records = {user_id: user_folder(data, user_id) / RECORDS_FILE for user_id in users}
+    return [
+        user_id
+        for user_id, file in records.items()
+        if file.exists() and file.stat().st_mtime_ns >= upgraded_ns
+    ]
 
 
 def _load(path: Path) -> tuple[dict[str, int], int, int]:

@@ -17,6 +17,11 @@ from vademecum.model.records.store_interface import AccountStore, StoreHooks
 from vademecum.model.schema.collections import Registry
 
 
+def template_path(data: Path, loaded: tuple[migrations.Migration, ...]) -> Path:
+    """Return the path of the empty records file with these migrations, from which new accounts' files are copied."""
+    return data / f".template-{loaded[-1].checksum[:12]}.duckdb"
+
+
 def open_user_stores(
     data: Path,
     instance: Instance,
@@ -33,8 +38,7 @@ def open_user_stores(
     Unused files stay attached up to `attached_max` files and a total of `attached_rows_max` rows.
     """
     loaded = migrations.load(migrations_folder)
-    template = data / f".template-{loaded[-1].checksum[:12]}.duckdb"
-    factory = DatabaseFactory(instance, tuple(registry), loaded, template)
+    factory = DatabaseFactory(instance, tuple(registry), loaded, template_path(data, loaded))
     factory.prepare_template()
     fences = Fences(data, lambda user_id: user_folder(data, user_id) / RECORDS_FILE, accounts.name_of)
     fences.on_fence = hooks.on_fence
