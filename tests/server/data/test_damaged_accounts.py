@@ -24,9 +24,11 @@ REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/v1/search", {"json": QUESTION}),
     ("POST", "/v1/documents", {"files": {"file": ("a.txt", b"text")}, "data": {"sessionId": "s1"}}),
     ("POST", "/v1/context", {"json": QUESTION}),
+    ("POST", "/v1/answer", {"json": QUESTION}),
     ("GET", "/v1/export", {}),
     ("GET", "/v1/documents", {}),
 ]
+ASSISTANT = {"assistant_url": "http://127.0.0.1:9", "assistant_model": "never asked"}
 HEADER = 3 * 4096
 BLOCK = 16_384
 
@@ -63,7 +65,7 @@ def test_damaged_accounts_do_not_block_an_intact_account(tmp_path: Path) -> None
                 os.truncate(path, path.stat().st_size // 2)
             else:
                 flip(path, rng)
-        async with serve(tmp_path) as h:
+        async with serve(tmp_path, **ASSISTANT) as h:
             move_in(h, *people)
 
             async def use(one: Person, number: int) -> None:
