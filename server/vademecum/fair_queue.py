@@ -94,16 +94,21 @@ class FairQueue(Generic[T]):
         return None
 
     def release(self, user_id: str) -> None:
+        """Free the slot of an item. The turns of others who wait now come before the user's next turn."""
         self._running[user_id] -= 1
         if not self._running[user_id]:
             del self._running[user_id]
+        if user_id in self._waiting:
+            self._waiting.move_to_end(user_id)
 
     def discard(self, user_id: str, matches: Callable[[T], bool]) -> int:
-        """Remove the matching items of a user from the queue. Return their number."""
-        items = self._waiting.pop(user_id, deque())
+        """Remove the matching items of a user from the queue, keeping the user's turn. Return their number."""
+        items = self._waiting.get(user_id, deque())
         remaining = deque(item for item in items if not matches(item))
         if remaining:
             self._waiting[user_id] = remaining
+        else:
+            self._waiting.pop(user_id, None)
         return len(items) - len(remaining)
 
     def clear(self) -> list[T]:

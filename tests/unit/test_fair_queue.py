@@ -80,6 +80,28 @@ def test_discarded_items_are_not_taken():
     assert taken(queue) == [("a", 1)]
 
 
+def test_waiting_users_come_before_a_user_whose_item_ended():
+    queue = FairQueue(1)
+    queue.put("busy", 0)
+    assert taken(queue) == [("busy", 0)]
+    for user in ("busy", "busy", "a"):
+        queue.put(user, 1)
+    order = []
+    for user in ("busy", "a", "busy"):
+        queue.release(user)
+        order += taken(queue)
+        queue.put("later", 2)  # users who arrive later never starve those who wait
+    assert [user for user, _ in order] == ["a", "busy", "later"]
+
+
+def test_discarding_an_item_keeps_the_users_turn():
+    queue = FairQueue(3)
+    for user, item in (("a", 0), ("b", 0), ("a", 1)):
+        queue.put(user, item)
+    queue.discard("a", lambda item: item == 0)
+    assert taken(queue) == [("a", 1), ("b", 0)]
+
+
 def test_long_work_rests_only_while_other_users_are_active(monkeypatch):
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
@@ -167,7 +189,7 @@ async def test_slots_are_granted_to_users_in_turn():
         await asyncio.sleep(0)
         assert slots.waiting("busy") == 2
     await asyncio.gather(*tasks)
-    assert order == ["busy", "a", "busy"]
+    assert order == ["a", "busy", "busy"]
 
 
 @pytest.mark.parametrize("granted", [False, True])
