@@ -149,6 +149,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     assistant_environment: Annotated[
         bool, Meta(description="use HTTPS_PROXY, SSL_CERT_FILE etc. for requests to the endpoint")
     ] = False
+    assistant_parallel: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="requests that the endpoint answers at the same time, such as OLLAMA_NUM_PARALLEL; further ones wait, "
+            "and accounts take turns; 0: no limit",
+        ),
+    ] = 0
     assistant_connect_s: Annotated[float, Meta(gt=0, description="timeout of connecting to the endpoint")] = 5
     assistant_idle_timeout_s: Annotated[
         float, Meta(gt=0, description="timeout without any data of an answer; loading a model takes long")

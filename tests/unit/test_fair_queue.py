@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import AsyncExitStack
 from functools import wraps
 
 import pytest
@@ -15,6 +16,7 @@ from vademecum.fair_queue import (
     FairSlots,
     current_user,
 )
+from vademecum.services.runtime.concurrency_limits import endpoint_slots
 
 
 def on_loop(test):
@@ -100,6 +102,19 @@ def test_discarding_an_item_keeps_the_users_turn():
         queue.put(user, item)
     queue.discard("a", lambda item: item == 0)
     assert taken(queue) == [("a", 1), ("b", 0)]
+
+
+@pytest.mark.parametrize(("parallel", "granted"), [(1, 1), (4, 2)])
+@on_loop
+async def test_one_account_holds_at_most_half_of_several_endpoint_slots(parallel, granted):
+    slots = endpoint_slots(parallel)
+    async with AsyncExitStack() as stack:
+        for _ in range(granted):
+            await stack.enter_async_context(slots.hold("a"))
+        waiting = asyncio.create_task(stack.enter_async_context(slots.hold("a")))
+        await asyncio.sleep(0)
+        assert slots.waiting("a") == 1
+        waiting.cancel()
 
 
 def test_long_work_rests_only_while_other_users_are_active(monkeypatch):

@@ -132,6 +132,39 @@ def test_concurrent_answers_are_limited_per_account(tmp_path):
     scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_timeout_s=30)
 
 
+def test_accounts_take_turns_at_a_serial_endpoint(tmp_path):
+    """Ada's waiting questions follow those of others, and a question whose client leaves gives up its turn."""
+
+    async def scenario(h, model, ada):
+        bob, cleo = await h.person(), await h.person()
+        order = []
+
+        async def question(person, name):
+            await read_answer(person, name)
+            order.append(name)
+
+        async def begin(person, name):
+            task = asyncio.create_task(question(person, name))
+            await soon(lambda: h.services.answers.count() == len(tasks) + 1)
+            return task
+
+        tasks, queue = [], h.services.answers.endpoint._slots._queue
+        tasks.append(await begin(ada, "1"))
+        await soon(lambda: len(model.requests) == 1)
+        for person, name in ((ada, "2"), (ada, "3"), (bob, "left"), (bob, "bob's"), (cleo, "cleo's")):
+            tasks.append(await begin(person, name))
+            await soon(lambda: len(queue) == len(tasks) - 1)
+        tasks[3].cancel()
+        await soon(lambda: len(queue) == 4)
+        for number in range(1, 6):
+            await soon(lambda number=number: len(model.requests) == number)
+            model.release_answer()
+            await soon(lambda number=number: len(order) == number)
+        assert order == ["1", "bob's", "cleo's", "2", "3"]
+
+    scenario_of(tmp_path, scenario, Rule(held=True, say=["Yes."]), assistant_parallel=1)
+
+
 def test_answers_are_limited_separately_from_other_requests(tmp_path):
     async def scenario(h, model, ada):
         headers = {"Authorization": ada.client.headers["Authorization"]}

@@ -30,6 +30,7 @@ from vademecum.engines.llm.errors import (
 )
 from vademecum.engines.llm.sse_parser import LINE_MAX, AnswerPiece, LineBuffer, parse_json_answer, parse_line
 from vademecum.errors import AssistantBroke, VademecumError
+from vademecum.fair_queue import FairSlots, current_user
 from vademecum.model.chat.strip_reasoning import AnswerText
 
 MODEL_LIST_MAX = 4 * 2**20  # in bytes
@@ -85,15 +86,24 @@ def _create_tls_context(base: str, environment: bool) -> ssl.SSLContext:
 
 class Endpoint:
     def __init__(
-        self, base: str, model: str, key: str, bounds: AnswerBounds, *, environment: bool = False
+        self,
+        base: str,
+        model: str,
+        key: str,
+        bounds: AnswerBounds,
+        *,
+        environment: bool = False,
+        slots: FairSlots | None = None,
     ) -> None:
         """Create a client. `base` is an address as `base_address` returns it.
 
-        If `environment` is true, the proxies and certificates of the environment are used.
+        If `environment` is true, the proxies and certificates of the environment are used. A prompt waits for one of the
+        `slots` before it is sent.
         """
         self.base = base
         self.model = model
         self._bounds = bounds
+        self._slots = slots
         headers = {"Accept-Encoding": "identity", "User-Agent": "vademecum"}
         if key:
             headers["Authorization"] = f"Bearer {key}"
@@ -154,6 +164,8 @@ class Endpoint:
         if temperature is not None:
             body["temperature"] = temperature
         async with AsyncExitStack() as stack:
+            if self._slots is not None:
+                await stack.enter_async_context(self._slots.hold(current_user.get()))
             response = await self._start(stack, body, max_tokens)
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == HTML:

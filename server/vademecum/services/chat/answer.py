@@ -27,6 +27,7 @@ from vademecum.errors import (
     Stopping,
     VademecumError,
 )
+from vademecum.fair_queue import FairSlots
 from vademecum.model.chat.endpoint_url import base_address
 from vademecum.model.chat.prompt import SectionBudgets, SectionIds, Tokens, nothing_found
 from vademecum.model.records.store_interface import UserStores
@@ -225,7 +226,7 @@ class Answers:
             return sorted((await read_filenames(store, scope.search.document_ids)).values())[:DOCUMENTS]
 
 
-def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
+def create_endpoint(settings: Settings, model: str = "", slots: FairSlots | None = None) -> Endpoint | None:
     """Return the configured endpoint with this model or the assistant's model, or None if no endpoint is configured."""
     if not settings.assistant_url:
         return None
@@ -241,6 +242,7 @@ def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
         settings.assistant_key.reveal(),
         bounds,
         environment=settings.assistant_environment,
+        slots=slots,
     )
 
 

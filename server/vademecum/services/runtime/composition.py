@@ -53,7 +53,7 @@ from vademecum.services.models.embed_progress import EmbedProgress
 from vademecum.services.models.model_change import ModelChange
 from vademecum.services.runtime.background_jobs import BackgroundJobs
 from vademecum.services.runtime.clock import now_iso
-from vademecum.services.runtime.concurrency_limits import QuestionLimit
+from vademecum.services.runtime.concurrency_limits import QuestionLimit, endpoint_slots
 from vademecum.services.runtime.llm_worker import Handler, LlmJobs
 from vademecum.services.runtime.request_priority import RequestPriority
 from vademecum.services.search.document_search import DocumentSearch
@@ -219,10 +219,10 @@ class Services:
             users, self.document_search, prompt_memory, self.inference, settings.prompt_score_share
         )
         timeout_s, schedule = settings.assistant_timeout_s, partial(jobs.schedule, "work")
-        self.answers = Answers(
-            create_endpoint(settings), self.context_builder, users, self.question_limit, timeout_s
-        )
-        endpoint = create_endpoint(settings, settings.extraction_model)
+        slots = endpoint_slots(settings.assistant_parallel)
+        assistant = create_endpoint(settings, slots=slots)
+        self.answers = Answers(assistant, self.context_builder, users, self.question_limit, timeout_s)
+        endpoint = create_endpoint(settings, settings.extraction_model, slots)
         self.summaries = Summaries(users, endpoint, limits, timeout_s, self.question_limit, schedule)
         handlers: dict[Kind, Handler] = {}
         if endpoint is not None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from vademecum.errors import Busy, RateLimited
-from vademecum.fair_queue import FairExecutor
+from vademecum.fair_queue import FairExecutor, FairSlots
 
 RETRY_AFTER_S = 5
 CORES = os.cpu_count() or 2
@@ -113,3 +113,11 @@ class QuestionLimit(_ConcurrencyLimit):
             yield
         finally:
             release()
+
+
+def endpoint_slots(parallel: int) -> FairSlots | None:
+    """Return slots for an LLM endpoint that processes `parallel` requests at the same time, or None if `parallel` is 0.
+
+    One account holds at most half of several slots, because an answer may take minutes.
+    """
+    return FairSlots(parallel, max(1, parallel // 2)) if parallel else None
