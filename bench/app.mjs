@@ -112,6 +112,7 @@ async function figures(server, browser, user) {
         { polling: 500, timeout: 300_000 },
       ),
   );
+  await page.evaluate(() => window.vademecum.downloadModel());
   await page.waitForFunction(async () => (await window.vademecum.state()).model.kind === "ready");
   const go = (path) => page.evaluate((path) => history.pushState(null, "", path), path);
   const home = () => go(`/s/${SESSION}`).then(() => box.waitFor());

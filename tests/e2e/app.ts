@@ -55,6 +55,7 @@ export class Device {
     const device = new Device(browser, await browser.page(origin, options.beforeOpen), user);
     await device.composer.waitFor();
     devices.add(device);
+    if (!options.asksForModel) await device.call("downloadModel");
     return device;
   }
 

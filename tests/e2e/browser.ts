@@ -55,6 +55,8 @@ export interface BrowserOptions {
   phone?: boolean;
   /** The origin of the app. Default: that of the server. */
   origin?: string;
+  /** Let the app ask before it downloads the search model. By default, the test agrees at once. */
+  asksForModel?: boolean;
   /** Called with the first page before it loads the app. */
   beforeOpen?: (page: Page) => Promise<void>;
 }

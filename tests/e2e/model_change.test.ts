@@ -13,10 +13,12 @@ beforeAll(() => cpSync(SMALL_MODEL, join(folder, "later"), { recursive: true }))
 afterAll(() => rmSync(folder, { recursive: true }));
 withOwnServer({ VADEMECUM_MODELS: models });
 
-test("the open app downloads a new model of the server", async () => {
-  const device = await Device.of(await harness.user());
+test("the open app offers a new model of the server", async () => {
+  const device = await Device.of(await harness.user(), { asksForModel: true });
   await device.until(async () => (await device.state()).model.kind === "none");
   renameSync(join(folder, "later"), models);
   await harness.control("restart");
+  await device.navigate("/documents");
+  await device.clickButton("Download");
   await device.modelReady();
 });

@@ -7,7 +7,7 @@ import * as ort from "onnxruntime-web/wasm";
 import loader from "onnxruntime-web/ort-wasm-simd-threaded.mjs?url";
 import wasm from "onnxruntime-web/ort-wasm-simd-threaded.wasm?url";
 import { evictOtherModels, loadFile, protectModel } from "./modelDownload.ts";
-import { filesOf, folderOf } from "./modelFiles.ts";
+import { downloadSize, filesOf, folderOf } from "./modelFiles.ts";
 import type { Manifest, Message, Method, Methods, OpenOptions, Request } from "./workerMessages.ts";
 import { Tokens } from "./tokenizer.ts";
 
@@ -48,13 +48,12 @@ async function open(options: OpenOptions): Promise<Model> {
 
 /** Return the contents of the files that a browser needs, downloading missing files. */
 async function loadFiles({ manifest, base }: OpenOptions): Promise<Uint8Array<ArrayBuffer>[]> {
-  const files = filesOf(manifest);
-  const total = files.reduce((sum, file) => sum + file.bytes, 0);
+  const total = downloadSize(manifest);
   const folder = folderOf(manifest, base);
   await protectModel(folder);
   let completed = 0;
   const contents: Uint8Array<ArrayBuffer>[] = [];
-  for (const file of files) {
+  for (const file of filesOf(manifest)) {
     const onBytes = (loaded: number) =>
       send({ kind: "progress", progress: { loaded: completed + loaded, total } });
     contents.push(await loadFile(folder + file.path, file, onBytes));

@@ -39,6 +39,8 @@ export const channelNames = {
   sync: (userId: string) => `vademecum-sync-${userId}`,
   /** Channel for reload requests: by a newer version (null), or to erase deleted text. */
   reload: (userId: string) => `vademecum-asked-${userId}`,
+  /** Channel for the user's decision about the download of a model, between all tabs of the device. */
+  modelDownload: "vademecum-model-download",
   /** Channel for changes of drafts. */
   drafts: (userId: string) => `vademecum-drafts-${userId}`,
   /**

@@ -132,6 +132,86 @@ function stubCache(cached: ModelInfo, base: string): void {
   vi.stubGlobal("caches", { open: async () => ({ keys: async () => urls.map((url) => ({ url })) }) });
 }
 
+/** Stop the timers that RxJS uses for its delays. */
+function stopTimers(): void {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
+/** Stub the browser's cache with an empty one, which keeps what is put into it. */
+function stubEmptyCache(base: string) {
+  const entries = new Map<string, Response>();
+  const cache = {
+    keys: async () => [...entries.keys()].map((url) => ({ url })),
+    match: async (url: string) => entries.get(url)?.clone(),
+    put: async (url: string, response: Response) => void entries.set(url, response),
+  };
+  vi.stubGlobal("location", { origin: base });
+  vi.stubGlobal("caches", { open: async () => cache });
+  return cache;
+}
+
+test("a model is offered with its size and downloaded after consent", async () => {
+  current = model("one");
+  const { embedding, base } = await openAccount();
+  stubEmptyCache(base);
+  await embedding.download();
+  expect(embedding.state$.value).toEqual({ kind: "offered", bytes: 2, isDeclined: false });
+  expect(await embedding.embedder()).toBeNull();
+  expect(FakeWorker.all).toHaveLength(0);
+  await embedding.acceptDownload();
+  (await worker(1)).answer({ kind: "output" });
+  await soon(() => expect(embedding.state$.value.kind).toBe("ready"));
+});
+
+test("consent given during a check for the model starts the download", async () => {
+  current = model("one");
+  const { embedding, base } = await openAccount();
+  const cache = stubEmptyCache(base);
+  let answer!: () => void;
+  const read = new Promise<void>((reading) => {
+    cache.match = () => (reading(), new Promise((resolve) => (answer = () => resolve(undefined))));
+  });
+  const check = embedding.download();
+  await read;
+  cache.match = async () => new Response("accepted");
+  await embedding.acceptDownload();
+  answer();
+  await check;
+  await worker(1);
+});
+
+test("a declined model is not offered again, but its successor is", async () => {
+  current = model("one");
+  const { account, context, base, embedding } = await openAccount();
+  stubEmptyCache(base);
+  await embedding.download();
+  await embedding.declineDownload();
+  const declined = { kind: "offered", bytes: 2, isDeclined: true };
+  expect(embedding.state$.value).toEqual(declined);
+  const reloaded = new EmbeddingModel(context);
+  await reloaded.download();
+  expect(reloaded.state$.value).toEqual(declined);
+  current = model("two");
+  context.account$.next({ ...account, model: current });
+  await soon(() => expect(reloaded.state$.value).toEqual({ ...declined, isDeclined: false }));
+  expect(FakeWorker.all).toHaveLength(0);
+});
+
+test("a decision applies to all tabs", async () => {
+  current = model("one");
+  const { context, base, embedding } = await openAccount();
+  stubEmptyCache(base);
+  const otherTab = new EmbeddingModel(context);
+  stopTimers();
+  const summary$ = new BehaviorSubject({ kind: "live" } as SyncSummary);
+  otherTab.start({ summary$, isAway$: NEVER, reconnected$: new Subject() });
+  vi.advanceTimersByTime(2_500); // the delay until the sync has settled
+  await soon(() => expect(otherTab.state$.value).toMatchObject({ isDeclined: false }));
+  await embedding.declineDownload();
+  await soon(() => expect(otherTab.state$.value).toMatchObject({ isDeclined: true }));
+});
+
 test("a discarded model restarts on the next request", async () => {
   const { embedding, base } = await openAccount(model("one"));
   stubCache(model("one"), base);
@@ -157,8 +237,7 @@ test("a failed model download is retried unless the disk is full", async () => {
   const summary = (kind: SyncSummary["kind"]) => ({ kind }) as SyncSummary;
   const summary$ = new BehaviorSubject(summary("live"));
   const reconnected$ = new Subject<void>();
-  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] }); // RxJS uses these for its delays
-  onTestFinished(() => void vi.useRealTimers());
+  stopTimers();
   const fail = async (n: number) => {
     const before = embedding.state$.value;
     (await worker(n)).answer({ kind: "failure", message: "It broke off." });

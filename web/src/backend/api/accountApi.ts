@@ -312,9 +312,16 @@ export class AccountApi {
 
   // -- this device ------------------------------------------------------------------------------------------
 
-  /** Download the embedding model unless it is on this device. An interrupted download is resumed. */
+  /**
+   * Store the user's consent to download the embedding model, then download it in the background. An interrupted download
+   * is resumed.
+   */
   downloadModel() {
-    void this.#model.download();
+    return this.#model.acceptDownload();
+  }
+
+  declineModel() {
+    return this.#model.declineDownload();
   }
 
   syncNow() {

@@ -1,6 +1,7 @@
 /**
- * The embedding model on this device. It is downloaded once; until then search uses words only. It is started on demand,
- * because it takes 200 MB of memory and seconds of CPU time, and the server embeds while it is reachable.
+ * The embedding model on this device. It is downloaded once, after the user has agreed to the size of the download; until
+ * then search uses words only. It is started on demand, because it takes 200 MB of memory and seconds of CPU time, and
+ * the server embeds while it is reachable.
  */
 
 import {
@@ -10,6 +11,7 @@ import {
   EMPTY,
   filter,
   firstValueFrom,
+  fromEvent,
   map,
   merge,
   of,
@@ -18,7 +20,14 @@ import {
   type Observable,
 } from "rxjs";
 import { fetchModel, isDownloaded, open, type Embedder, type Options } from "../../embedder/embedder.ts";
+import {
+  downloadSize,
+  readDownloadChoice,
+  storeDownloadChoice,
+  type DownloadChoice,
+} from "../../embedder/modelFiles.ts";
 import { requestJson } from "../../lib/http.ts";
+import { channelNames } from "../../lib/locks.ts";
 import { isAway } from "../../core/sync/syncStatus.ts";
 import type { Manifest } from "../../core/schema/modelManifest.ts";
 import { retryDelayMs } from "../../lib/backoff.ts";
@@ -28,6 +37,7 @@ import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 export type ModelState =
   | { kind: "unknown" } // nothing known yet about the current model
   | { kind: "none" } // the server has no model
+  | { kind: "offered"; bytes: number; isDeclined: boolean } // not downloaded without the user's consent
   | { kind: "loading"; loaded: number; total: number; since: number }
   | { kind: "ready"; id: string } // downloaded; started on demand
   | { kind: "failed"; message: string };
@@ -49,10 +59,12 @@ const AWAY_DELAY_MS = 2_000;
  */
 const START_TIMEOUT_MS = 10_000;
 
-/** The download and the embedder of one model. */
+/** The offer, the download and the embedder of one model. */
 class ModelRun {
   /** Controller that is aborted when the server changes its model. */
   readonly stop = new AbortController();
+  /** The model that is not downloaded before the user agrees. */
+  offered: ModelInfo | undefined;
   download: Promise<boolean | null> | undefined;
   embedder: Promise<Embedder | null> | undefined;
   /** The started embedder. Undefined before the start and after the embedder was discarded. */
@@ -62,6 +74,7 @@ class ModelRun {
 export class EmbeddingModel {
   readonly state$ = new BehaviorSubject<ModelState>({ kind: "unknown" });
   readonly #context: AccountContext;
+  readonly #otherTabs = new BroadcastChannel(channelNames.modelDownload);
   #current = new ModelRun();
   /** Hash of the model that was requested last. Null if the server had no model, undefined before the first request. */
   #requestedHash: string | null | undefined;
@@ -79,7 +92,7 @@ export class EmbeddingModel {
     context.database.vectorEmbeddings.$.subscribe(({ documentData }) => this.#checkModel(documentData.model));
   }
 
-  /** Download the model when possible, and start it soon after the server becomes unreachable. */
+  /** Download or offer the model when possible, and start it soon after the server becomes unreachable. */
   start({
     summary$,
     isAway$,
@@ -94,7 +107,8 @@ export class EmbeddingModel {
     isAway$
       .pipe(debounceTime(AWAY_DELAY_MS), filter(Boolean))
       .subscribe(() => void this.embedderIfDownloaded());
-    merge(of(null), reconnected$, kind$, this.#retryAfterFailure())
+    const decidedElsewhere$ = fromEvent(this.#otherTabs, "message");
+    merge(of(null), reconnected$, kind$, this.#retryAfterFailure(), decidedElsewhere$)
       .pipe(filter(mayFetch))
       .subscribe(() => void this.download());
   }
@@ -126,7 +140,30 @@ export class EmbeddingModel {
     }
   }
 
-  /** Download the model if it is not on this device. */
+  /** Store the user's consent, then download the model in the background. */
+  async acceptDownload(): Promise<void> {
+    await this.#choose("accepted");
+    void this.download().then(() => {
+      // A call that was already running may have read the choice before it was stored.
+      if (this.state$.value.kind === "offered") void this.download();
+    });
+  }
+
+  /** Keep search on words only. The same model is not offered again, except in the settings. */
+  async declineDownload(): Promise<void> {
+    await this.#choose("declined");
+    const state = this.state$.value;
+    if (state.kind === "offered") this.state$.next({ ...state, isDeclined: true });
+  }
+
+  async #choose(choice: DownloadChoice): Promise<void> {
+    const model = this.#current.offered ?? (await this.fetchManifest());
+    if (!model) return;
+    await storeDownloadChoice(model, this.#context.server.base, choice);
+    this.#otherTabs.postMessage(choice);
+  }
+
+  /** Download the model if it is not on this device and the user has agreed. */
   async download(): Promise<void> {
     const run = this.#current;
     run.download ??= this.#runWithModel(run, async (model, options) => {
@@ -137,7 +174,8 @@ export class EmbeddingModel {
   }
 
   /**
-   * Start the model, downloading it if necessary. Return null if there is no model, or if the download or start failed.
+   * Start the model, downloading it if necessary. Return null if there is no model, if the user has not agreed to the
+   * download, or if the download or start failed.
    */
   embedder(): Promise<Embedder | null> {
     const run = this.#current;
@@ -156,7 +194,7 @@ export class EmbeddingModel {
   async embedderIfDownloaded(): Promise<Embedder | null> {
     const { kind } = this.state$.value;
     // If the cache cannot be read, return null, so that search uses words only.
-    const look = kind === "unknown" || kind === "failed";
+    const look = kind === "unknown" || kind === "offered" || kind === "failed";
     const here = kind === "ready" || (look && (await this.#isDownloaded().catch(() => false)));
     if (!here) return null;
     // The state becomes `loading` if a cached file is damaged and must be downloaded again.
@@ -186,7 +224,8 @@ export class EmbeddingModel {
 
   /**
    * Run `work` with the model recorded for the account if it is downloaded, which needs no request. Otherwise ask the
-   * server for its current model and use that. Return null if there is no model or `work` fails.
+   * server for its current model and use that. Return null if there is no model, if the user has not agreed to its
+   * download, or if `work` fails.
    */
   async #runWithModel<T>(
     run: ModelRun,
@@ -203,9 +242,18 @@ export class EmbeddingModel {
         this.state$.next({ kind: "none" });
         return null;
       }
+      const { base } = this.#context.server;
+      const choice = (await isDownloaded(model, base)) ? "accepted" : await readDownloadChoice(model, base);
+      if (signal.aborted) return null;
+      if (choice !== "accepted") {
+        run.offered = model;
+        const isDeclined = choice === "declined";
+        this.state$.next({ kind: "offered", bytes: downloadSize(model), isDeclined });
+        return null;
+      }
       const since = Date.now();
       const done = await work(model, {
-        base: this.#context.server.base,
+        base,
         signal,
         onProgress: (progress) => this.state$.next({ kind: "loading", since, ...progress }),
       });

@@ -2,6 +2,7 @@ import { Stack, Text, Title } from "@mantine/core";
 import { Suspense } from "react";
 import { useAccountApi, useRows, useSync } from "../../client/backendClient.tsx";
 import { lazyComponent } from "../lazyComponent.ts";
+import { ModelOffer } from "../sync/ModelOffer.tsx";
 import { t } from "../../locale/t.ts";
 
 const GettingStarted = lazyComponent(() => import("../documents/GettingStarted.tsx"));
@@ -21,7 +22,10 @@ export function EmptyConversation({ sessionId }: { sessionId: string }) {
           <GettingStarted add={(files) => void api.addFiles(files, sessionId)} />
         </Suspense>
       ) : (
-        <Text c="dimmed">{`${t("chat.empty")} ${t("chat.textOnly")}`}</Text>
+        <>
+          <Text c="dimmed">{`${t("chat.empty")} ${t("chat.textOnly")}`}</Text>
+          <ModelOffer />
+        </>
       )}
     </Stack>
   );

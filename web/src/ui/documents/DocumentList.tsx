@@ -4,6 +4,7 @@ import { useMemo, useState } from "react";
 import { filterDocuments, sortDocuments, type Order } from "../../core/documents/documentList.ts";
 import { suggestCleanup } from "../../core/documents/cleanup_candidates.ts";
 import { useAccountApi, useSync } from "../../client/backendClient.tsx";
+import { ModelOffer } from "../sync/ModelOffer.tsx";
 import { PlainList } from "../components/PlainList.tsx";
 import { DocumentListControls } from "./DocumentListControls.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
@@ -34,6 +35,7 @@ export function DocumentList() {
             )}
           </FileButton>
         </Group>
+        <ModelOffer />
         {!library && <DocumentListSkeleton />}
         {library?.documents.length === 0 && (
           <div>

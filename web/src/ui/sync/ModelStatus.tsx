@@ -2,6 +2,7 @@ import { Box, Button, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { ModelState } from "../../backend/api.ts";
 import { useAccountApi, useModel } from "../../client/backendClient.tsx";
+import { ModelChoice } from "./ModelOffer.tsx";
 import { bytes } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
 
@@ -24,6 +25,7 @@ export function ModelStatus() {
           </Text>
         </>
       )}
+      {model.kind === "offered" && <ModelChoice canDecline={!model.isDeclined} />}
       {model.kind === "failed" && (
         <Button size="compact-sm" variant="light" onClick={() => void api.downloadModel()}>
           {t("model.resume")}
@@ -41,6 +43,8 @@ export function ModelStatus() {
 function stateText(model: ModelState): string {
   if (model.kind === "loading")
     return t("model.loading", { loaded: bytes(model.loaded), total: bytes(model.total) });
+  if (model.kind === "offered")
+    return t(model.isDeclined ? "model.declined" : "model.offered", { size: bytes(model.bytes) });
   return model.kind === "ready" ? t("model.ready", { name: model.id }) : t(`model.${model.kind}`);
 }
 
