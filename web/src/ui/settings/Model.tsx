@@ -10,7 +10,7 @@ export function Model() {
   const [isForeign, setForeign] = useState(false);
   useEffect(() => void api.isMostlyForeign().then(setForeign), [api]);
   return (
-    <Section title={t("model.title")}>
+    <Section title={t("model.title")} hint={t("model.choice")}>
       <ModelStatus />
       {isForeign && <Text size="sm">{t("model.english")}</Text>}
     </Section>
