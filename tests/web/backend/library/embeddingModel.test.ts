@@ -155,8 +155,9 @@ test("a model is offered with its size and downloaded after consent", async () =
   current = model("one");
   const { embedding, base } = await openAccount();
   stubEmptyCache(base);
-  await embedding.download();
-  expect(embedding.state$.value).toEqual({ kind: "offered", bytes: 2, isDeclined: false });
+  void embedding.download();
+  const offered = { kind: "offered", bytes: 2, isDeclined: false };
+  await soon(() => expect(embedding.state$.value).toEqual(offered));
   expect(await embedding.embedder()).toBeNull();
   expect(FakeWorker.all).toHaveLength(0);
   await embedding.acceptDownload();
