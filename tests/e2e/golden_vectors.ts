@@ -38,15 +38,17 @@ function compute(
   );
 }
 
+/** Return the manifest of a model that the server has. */
+export async function manifestOf({ user }: Device, id: string): Promise<Manifest> {
+  const { models } = await harness.request<{ models: (Manifest & { id: string })[] }>(user, "/v1/models");
+  return models.find((model) => model.id === id)!;
+}
+
 /** Check that the device computes the ids and vectors that were recorded for the model with this id. */
 export async function expectGoldenVectors(device: Device, id: string): Promise<void> {
   const golden = JSON.parse(readFileSync(`tests/unit/engines/onnx/golden/${id}.json`, "utf8")) as Golden;
-  const { models } = await harness.request<{ models: (Manifest & { id: string })[] }>(
-    device.user,
-    "/v1/models",
-  );
-  const manifest = models.find((model) => model.id === id)!;
-  const computed = await compute(await device.open("/embedder.html"), manifest, golden.texts);
+  const page = await device.open("/embedder.html");
+  const computed = await compute(page, await manifestOf(device, id), golden.texts);
   expect(computed.map(({ ids }) => ids)).toEqual(golden.ids);
   const cosines = computed.map(({ vector }, n) =>
     vector.reduce((sum, value, at) => sum + value * golden.vectors[n]![at]!, 0),
