@@ -12,6 +12,7 @@ import { runnerImport } from "vite";
 
 const { module: chromium } = await runnerImport("./tests/e2e/browser.ts");
 const { module: servers } = await runnerImport("./tests/sync/harness.ts");
+const { module: wire } = await runnerImport("./tests/sync/wire.ts");
 const rounds = Number(process.argv[2] ?? 5);
 const [DOCUMENTS, CHUNKS, BLOCK, DIMS, SESSION] = [100, 2_000, 16, 384, "bench"];
 const AT = "2026-03-01T00:00:00.000Z";
@@ -29,6 +30,7 @@ function documentOf(userId, at) {
     ...{ userId, originSessionId: SESSION, activeSessions: [SESSION], accessCount: 1, lastAccessedAt: AT },
     ...{ filename: `document ${at}.txt`, mimeType: "text/plain", size: 600 * chunksOf(at), status: "ready" },
     ...{ contentHash: String(at).padStart(64, "0"), chunkCount: chunksOf(at) },
+    ...wire.NEW_DOCUMENT_FIELDS,
   };
 }
 
@@ -43,6 +45,7 @@ function blocksOf(at, model) {
       ...common(`d${at}.${block}`),
       documentId: `d${at}`,
       block,
+      textHash: "",
       model,
       dims: DIMS,
       chunks,
@@ -58,11 +61,13 @@ async function furnish(server, user) {
     for (let first = 0; first < rows.length; first += 50) {
       const batch = rows.slice(first, first + 50).map((newDocumentState) => ({ newDocumentState }));
       const init = { method: "POST", body: JSON.stringify(batch) };
-      const refused = await server.request(user, `/v1/sync/${collection}/0/push`, init);
+      const refused = await server.request(user, `${wire.syncPath(collection)}/push`, init);
       if (refused.length) throw new Error(JSON.stringify(refused[0].syncError));
     }
   };
-  await push("sessions", [{ ...common(SESSION), title: "Bench", mode: "analysis" }]);
+  await push("sessions", [
+    { ...common(SESSION), title: "Bench", mode: "analysis", ...wire.NEW_SESSION_FIELDS },
+  ]);
   await push(
     "documents",
     all.map((at) => documentOf(user.userId, at)),

@@ -86,7 +86,9 @@ function measure({ chunks, rounds }) {
 const browser = await harness.Browser.start({ own: [] });
 try {
   const page = await browser.page("about:blank");
-  await page.addScriptTag({ content: await bundler.bundle("web/src/core/documents/passageIndex.ts", "model") });
+  await page.addScriptTag({
+    content: await bundler.bundle("web/src/core/documents/passageIndex.ts", "model"),
+  });
   const { load, took } = await page.evaluate(measure, { chunks, rounds });
   console.log(`${chunks} chunks, ${rounds} questions a mode; load average ${loadavg()[0].toFixed(1)}`);
   console.log(`loaded once in ${load.toFixed(0)} ms\n\n| mode | median ms | slowest ms |\n|---|---|---|`);

@@ -180,8 +180,12 @@ async def sign_up(client: httpx.AsyncClient, server: Server, number: int) -> Per
     token.raise_for_status()
     headers = {"Authorization": f"Bearer {token.json()['secret']}", "X-Forwarded-For": f"192.0.2.{number}"}
     person = Person(headers, session=uuid7())
-    session = {"newDocumentState": row(person.session, title="bench", mode="analysis")}
-    sent = await client.post("/v1/sync/sessions/0/push", json=[session], headers=headers)
+    session = {
+        "newDocumentState": row(
+            person.session, title="bench", mode="analysis", documentScope="chosen", memory="on"
+        )
+    }
+    sent = await client.post("/v1/sync/sessions/1/push", json=[session], headers=headers)
     sent.raise_for_status()
     rng = random.Random(number)
     text = "\n\n".join(sentence(rng, 60) for _ in range(40)).encode()

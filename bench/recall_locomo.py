@@ -34,6 +34,7 @@ from typing import Any
 
 import httpx
 
+from rows import SESSION_FIELDS, sync_path
 from targets.ours import Ours
 from targets.wire import push_body
 
@@ -112,16 +113,16 @@ def common(name: str, at: datetime) -> Row:
 def push(client: httpx.Client, collection: str, rows: list[Row]) -> None:
     for begin in range(0, len(rows), BATCH):
         body = push_body(rows[begin : begin + BATCH])
-        answer = client.post(f"/v1/sync/{collection}/0/push", content=body).raise_for_status()
+        answer = client.post(f"{sync_path(collection)}/push", content=body).raise_for_status()
         assert answer.json() == [], f"refused: {answer.text[:500]}"
 
 
 def load(client: httpx.Client, name: str, some: list[Turn]) -> None:
     """Push the project, the sessions and the turns of a conversation, as a device would."""
     begin = min(turn.at for turn in some)
-    push(client, "projects", [{**common(name, begin), "name": name}])
+    push(client, "projects", [{**common(name, begin), "name": name, "documentIds": []}])
     sessions = dict.fromkeys(turn.session for turn in some)
-    heads = {"title": "", "mode": "analysis", "projectId": name}
+    heads = {"title": "", "mode": "analysis", **SESSION_FIELDS, "projectId": name}
     push(client, "sessions", [{**common(session, begin), **heads} for session in sessions])
     said = {"aiResponse": "", "citations": [], "status": "done"}
     rows = [
@@ -271,7 +272,7 @@ def run_turns(client: httpx.Client, chosen: argparse.Namespace, sets: Any, score
 
 def run_statements(client: httpx.Client, chosen: argparse.Namespace, sets: Any) -> None:
     statements = {name: [text for _, text, _ in some] for name, some in sets.locomo_facts().items()}
-    known = {row["id"] for row in client.get("/v1/sync/projects/0/pull?limit=1000").json()["documents"]}
+    known = {row["id"] for row in client.get("/v1/sync/projects/1/pull?limit=1000").json()["documents"]}
     now = datetime.now(UTC)
     push(
         client, "projects", [{**common(name, now), "name": name} for name in statements if name not in known]

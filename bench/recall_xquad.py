@@ -24,6 +24,7 @@ from typing import Any
 
 from recall_locomo import MODEL, ROOT, Row, common, note, push, server
 from retrieval import interval
+from rows import DOCUMENT_FIELDS, SESSION_FIELDS
 
 E5 = ROOT / ".cache" / "e5" / "e5-small-v2"
 SESSION = "xquad"
@@ -62,19 +63,25 @@ def rows_of(articles: list[list[str]], user_id: str) -> Iterator[tuple[Row, Row]
                 "chunkCount": len(paragraphs),
                 "status": "pending",
             },
+            **DOCUMENT_FIELDS,
         }
         chunks, start = [], 0
         for index, text in enumerate(paragraphs):
             chunks.append({"index": index, "start": start, "text": text, "tokens": len(text) // 4})
             start += len(text) + 2
-        block = {**common(f"article{number}.0", now), "documentId": f"article{number}", "block": 0}
+        block = {
+            **common(f"article{number}.0", now),
+            "documentId": f"article{number}",
+            "block": 0,
+            "textHash": "",
+        }
         yield document, {**block, "model": "", "dims": 0, "chunks": chunks, "embedding": None}
 
 
 def measure(model: Path, articles: list[list[str]], given: Any, score: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, server(model, Path(folder)) as client:
         user_id = client.get("/v1/me").raise_for_status().json()["userId"]
-        session = {**common(SESSION, datetime.now(UTC)), "title": "", "mode": "analysis"}
+        session = {**common(SESSION, datetime.now(UTC)), "title": "", "mode": "analysis", **SESSION_FIELDS}
         push(client, "sessions", [session])
         documents, blocks = zip(*rows_of(articles, user_id), strict=True)
         push(client, "documents", list(documents))

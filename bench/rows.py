@@ -23,6 +23,13 @@ TEXT = (
     "quarter invoice payment account statement größer café naïve straße 2026 14.5 percent chapter page table"
 )
 WORDS = TEXT.split()
+VERSION_1 = ("documents", "vectorEmbeddings", "projects", "sessions", "episodes")
+DOCUMENT_FIELDS: Row = {"textHash": "", "original": "none", "fileRevision": 1}
+SESSION_FIELDS: Row = {"documentScope": "chosen", "memory": "on"}
+
+
+def sync_path(collection: str) -> str:
+    return f"/v1/sync/{collection}/{int(collection in VERSION_1)}"
 
 
 class Maker:
@@ -45,7 +52,7 @@ class Maker:
         return " ".join(self._random.choices(WORDS, k=characters // 4 + 2))[:characters]
 
     def session(self) -> Row:
-        row = {"id": self.session_id, "title": f"Bench {self.user}", "mode": "analysis"}
+        row = {"id": self.session_id, "title": f"Bench {self.user}", "mode": "analysis", **SESSION_FIELDS}
         return {**row, "createdAt": TIME, "updatedAt": TIME, "_deleted": False}
 
     def document(self, user_id: str, blocks: int) -> Row:
@@ -65,6 +72,7 @@ class Maker:
             "contentHash": "0" * 64,
             "chunkCount": blocks * CHUNKS,
             "status": "ready",
+            **DOCUMENT_FIELDS,
             "_deleted": False,
         }
 
@@ -94,6 +102,7 @@ class Maker:
             "updatedAt": TIME,
             "documentId": self.document_id,
             "block": number,
+            "textHash": "",
             "model": "b" * 64,
             "dims": DIMS,
             "chunks": chunks,

@@ -25,7 +25,7 @@ from typing import Any
 from client import request
 from measure import median, percentile
 from memories.house import MODEL, ROOT
-from rows import TIME, Row
+from rows import SESSION_FIELDS, TIME, Row, sync_path
 from searchers import data
 from targets.base import must
 from targets.ours import Ours
@@ -91,9 +91,11 @@ def load(folder: Path, turns: Turns) -> None:
 
 
 async def _push(ours: Ours, turns: Turns) -> None:
-    projects = [_row(f"project-{at}", name=f"Project {at}") for at in range(PROJECTS)]
+    projects = [_row(f"project-{at}", name=f"Project {at}", documentIds=[]) for at in range(PROJECTS)]
     sessions = [
-        _row(f"session-{at}", title="", mode="analysis", projectId=f"project-{at % PROJECTS}")
+        _row(
+            f"session-{at}", title="", mode="analysis", **SESSION_FIELDS, projectId=f"project-{at % PROJECTS}"
+        )
         for at in range(SESSIONS)
     ]
     said = {"aiResponse": "", "citations": [], "status": "done"}
@@ -103,7 +105,7 @@ async def _push(ours: Ours, turns: Turns) -> None:
     ]
     for collection, rows in {"projects": projects, "sessions": sessions, "episodes": episodes}.items():
         batches = [push_body(rows[at : at + BATCH]) for at in range(0, len(rows), BATCH)]
-        path = f"/v1/sync/{collection}/0/push"
+        path = f"{sync_path(collection)}/push"
         for answer in await must(
             ours.port, *(request("POST", path, ours.headers(0), body) for body in batches)
         ):

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from client import request
-from rows import Maker
+from rows import Maker, sync_path
 from targets.base import Collection, Unavailable, free_port, must, run
 from targets.wire import RxWire, push_body
 
@@ -100,7 +100,7 @@ class Ours(RxWire):
     async def prepare_sessions(self, makers: Sequence[Maker]) -> None:
         for maker in makers:
             body = push_body([maker.session()])
-            raw = request("POST", "/v1/sync/sessions/0/push", self.headers(maker.user), body)
+            raw = request("POST", "/v1/sync/sessions/1/push", self.headers(maker.user), body)
             taken = await must(self.port, raw)
             if taken[0].body != b"[]":
                 raise Unavailable(f"a session was refused: {taken[0].body[:500]!r}")
@@ -112,12 +112,12 @@ class Ours(RxWire):
         me = (await must(self.port, request("GET", "/v1/me", headers)))[0]
         user_id = msgspec.json.decode(me.body, type=Me).user_id
         body = push_body([first.document(user_id, blocks)])
-        taken = await must(self.port, request("POST", "/v1/sync/documents/0/push", headers, body))
+        taken = await must(self.port, request("POST", "/v1/sync/documents/1/push", headers, body))
         if taken[0].body != b"[]":
             raise Unavailable(f"the document was refused: {taken[0].body[:500]!r}")
 
     def base(self, user: int, collection: Collection) -> str:
-        return f"/v1/sync/{collection}/0"
+        return sync_path(collection)
 
     def headers(self, user: int) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {self.tokens[user]}"}

@@ -25,6 +25,7 @@ import httpx
 
 from forked_command import ForkedProcess, fork_command
 from no_rate_limits import RATES_JSON
+from property.rows import sync_path
 from vademecum.services.accounts import local_auth
 
 ROOT = Path(__file__).parents[2]
@@ -188,7 +189,7 @@ def small_model(folder: Path) -> Path:
 
 def rows(client: httpx.Client, collection: str, **query: Any) -> list[dict[str, Any]]:
     """Return all rows of a collection, including tombstones."""
-    answer = client.get(f"/v1/sync/{collection}/0/pull", params={"lwt": 0, "limit": 1000, **query})
+    answer = client.get(f"{sync_path(collection)}/pull", params={"lwt": 0, "limit": 1000, **query})
     assert answer.status_code == 200, answer.text
     return answer.json()["documents"]
 

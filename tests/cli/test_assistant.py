@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from cli.command_runner import ROOT, Home, upload
-from property.rows import episode, session
+from property.rows import episode, session, sync_path
 from server.memory.extracting_server import REPLY
 from server.scripted_llm import MODEL
 
@@ -144,7 +144,7 @@ def test_command_leaves_extraction_to_the_next_started_server(tmp_path):
         with server.client(home.token("ada@example.org")) as ada:
             for collection, row in (("sessions", session("s1")), ("episodes", episode("e1", "s1"))):
                 sent = [{"newDocumentState": row}]
-                assert ada.post(f"/v1/sync/{collection}/0/push", json=sent).json() == []
+                assert ada.post(f"{sync_path(collection)}/push", json=sent).json() == []
         server.end()
     with scripted(tmp_path, {"say": [REPLY], "first_s": 0.5}) as url:
 

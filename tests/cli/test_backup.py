@@ -8,9 +8,10 @@ import duckdb
 import pytest
 
 from cli.command_runner import MODELS, Home, live, rows, upload
+from property.rows import sync_path
 
 T = "2026-01-01T00:00:00.000Z"
-PATH = "/v1/sync/documents/0/pull"
+PATH = "/v1/sync/documents/1/pull"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def ada(home, begun):
 
 
 def checkpoint(client, collection="documents"):
-    return client.get(f"/v1/sync/{collection}/0/pull?lwt=0&id=&limit=1000").json()["checkpoint"]
+    return client.get(f"{sync_path(collection)}/pull?lwt=0&id=&limit=1000").json()["checkpoint"]
 
 
 def fact(row_id, value="Ada Lovelace"):
@@ -38,7 +39,7 @@ def fact(row_id, value="Ada Lovelace"):
 
 
 def push(client, collection, row):
-    answer = client.post(f"/v1/sync/{collection}/0/push", json=[{"newDocumentState": row}])
+    answer = client.post(f"{sync_path(collection)}/push", json=[{"newDocumentState": row}])
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -38,7 +38,7 @@ def test_doctor_reports_accounts_without_mark_until_they_are_opened(tmp_path: Pa
             ("bob@example.org", []),
         ):
             with server.client(home.token(email)) as client:
-                assert client.post("/v1/sync/sessions/0/push", json=rows).json() == []
+                assert client.post("/v1/sync/sessions/1/push", json=rows).json() == []
         assert marks(home)["ok"]
     assert marks(home) == {"check": "marks", "ok": True, "detail": "complete"}
     file.unlink()
@@ -68,7 +68,7 @@ def test_server_recreates_deleted_marks_file_at_next_commit(tmp_path: Path) -> N
         for row_id in ("s", "t"):
             file.unlink(missing_ok=True)
             ada.post(
-                "/v1/sync/sessions/0/push", json=[{"newDocumentState": session(row_id)}]
+                "/v1/sync/sessions/1/push", json=[{"newDocumentState": session(row_id)}]
             ).raise_for_status()
             soon_outside(file.exists)
     assert marks(home)["ok"]

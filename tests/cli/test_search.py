@@ -1,7 +1,7 @@
 """The output of `vademecum search`: its excerpts, and notes about incomplete results."""
 
 from cli.command_runner import Home
-from property.rows import block, document
+from property.rows import block, document, sync_path
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.search import describe_limits
 
@@ -41,7 +41,7 @@ def test_search_output_contains_no_terminal_control_characters(tmp_path):
     with home.serve() as server, server.client(home.token("ada@example.org")) as ada:
         held = document(user, "d1", activeSessions=["s1"], filename=evil)
         for name, row in (("documents", held), ("vectorEmbeddings", block("d1", text=evil))):
-            pushed = ada.post(f"/v1/sync/{name}/0/push", json=[{"newDocumentState": row}])
+            pushed = ada.post(f"{sync_path(name)}/push", json=[{"newDocumentState": row}])
             assert pushed.json() == []
         home.ok("token", "create", "ada@example.org", "--name", evil[:100])
         found = home.ok("search", "zebra", "--user", "ada@example.org", "--session", "s1", "--mode", "words")

@@ -24,7 +24,7 @@ def clients(home, server):
 
 
 def session(client, title, **more):
-    return client.put("sessions", title=title, mode="analysis", **more)
+    return client.put("sessions", title=title, mode="analysis", documentScope="chosen", memory="on", **more)
 
 
 def test_wire_client_syncs_by_documented_protocol(home):

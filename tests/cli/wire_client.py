@@ -26,6 +26,7 @@ COLLECTIONS = [
 ]
 SETS = ("activeSessions", "sessionIds", "documentIds", "tags")
 PUSH_ROWS = 100
+VERSION_1 = ("documents", "vectorEmbeddings", "projects", "sessions", "episodes")  # the others have version 0
 
 
 class EpochChanged(Exception):
@@ -51,9 +52,8 @@ class Collection:
 
 
 class Client:
-    def __init__(self, url: str, token: str, names: Sequence[str] = COLLECTIONS, version: int = 0) -> None:
+    def __init__(self, url: str, token: str, names: Sequence[str] = COLLECTIONS) -> None:
         self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
-        self._version = version
         self.collections = {name: Collection() for name in names}
 
     def move_to(self, url: str) -> None:
@@ -136,7 +136,7 @@ class Client:
 
     def _ask(self, method: str, name: str, what: str, **more: Any) -> Any:
         while True:
-            answer = self._http.request(method, f"/v1/sync/{name}/{self._version}/{what}", **more)
+            answer = self._http.request(method, f"/v1/sync/{name}/{int(name in VERSION_1)}/{what}", **more)
             if answer.status_code in (429, 503):
                 time.sleep(int(answer.headers["Retry-After"]))
                 continue
@@ -147,7 +147,7 @@ class Client:
 
     def follow(self, name: str) -> Iterator[Row]:
         """Sync, then apply the events of a collection as they arrive. Yield their rows until the stream ends."""
-        path = f"/v1/sync/{name}/{self._version}/pullStream"
+        path = f"/v1/sync/{name}/{int(name in VERSION_1)}/pullStream"
         with self._http.stream("GET", path) as answer:
             self.sync()  # only now, so that no commit between pull and stream is missed
             event = "message"

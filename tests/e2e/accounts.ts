@@ -4,6 +4,7 @@ import type { NewUser } from "../sync/harness.ts";
 import type { Draft } from "../../web/src/storage/draftDatabase.ts";
 import { Device, harness } from "./app.ts";
 import type { BrowserOptions } from "./browser.ts";
+import { NEW_DOCUMENT_FIELDS, NEW_SESSION_FIELDS, syncPath } from "../sync/wire.ts";
 
 export const PASSWORD = "a long enough password";
 type SignOutChoice = "Keep the data on this device" | "Delete the data on this device";
@@ -29,6 +30,7 @@ export const session = (id: string, title: string, more: object = {}) => ({
   ...common(id),
   title,
   mode: "analysis",
+  ...NEW_SESSION_FIELDS,
   ...more,
 });
 
@@ -45,12 +47,14 @@ export const lease = (userId: string, id: string) => ({
   contentHash: "0".repeat(64),
   chunkCount: 1,
   status: "ready",
+  ...NEW_DOCUMENT_FIELDS,
 });
 
 export const block = (documentId: string) => ({
   ...common(`${documentId}.0`),
   documentId,
   block: 0,
+  textHash: "",
   model: "",
   dims: 0,
   chunks: [{ index: 0, start: 0, text: "The rent is due in May.", tokens: 7 }],
@@ -59,7 +63,7 @@ export const block = (documentId: string) => ({
 
 export async function push(user: NewUser, collection: string, ...rows: object[]): Promise<void> {
   const body = JSON.stringify(rows.map((newDocumentState) => ({ newDocumentState })));
-  const rejected = await harness.request(user, `/v1/sync/${collection}/0/push`, { method: "POST", body });
+  const rejected = await harness.request(user, `${syncPath(collection)}/push`, { method: "POST", body });
   expect(rejected).toEqual([]);
 }
 

@@ -69,6 +69,7 @@ withServer(); // may be shared, because no other file sends the request that is 
 beforeAll(async () => {
   ada = await harness.user();
   await push(ada, "projects", {
+    documentIds: [],
     ...{ id: "p-flat", name: "Flat in Harbour Street", createdAt: at(9, "10:00"), updatedAt: at(9, "10:00") },
   });
   for (const events of [

@@ -256,7 +256,7 @@ test("a source opens its best passage", async () => {
     ...{ index, start: 30 * index, text, tokens: 5, page: 1 },
   }));
   const ofPaged = { selector: { documentId: "d-paged" } };
-  const cited = { documentId: "d-paged", filename: "paged.pdf", page: 1, block: 0 };
+  const cited = { n: 1, documentId: "d-paged", filename: "paged.pdf", page: 1, block: 0 };
   await push(user, "sessions", session("s-paged", "Passages of one page"));
   const document = { ...lease(user.userId, "d-paged"), activeSessions: ["s-paged"], filename: "paged.pdf" };
   await push(user, "documents", { ...document, chunkCount: 2, pageCount: 1 });

@@ -6,6 +6,7 @@ import type { DocumentDoc } from "../../web/src/core/schema/rows.ts";
 import type { NewUser } from "../sync/harness.ts";
 import { violations } from "./accessibility.ts";
 import { Device, harness, withOwnServer, composerOf } from "./app.ts";
+import { NEW_DOCUMENT_FIELDS, NEW_SESSION_FIELDS, syncPath } from "../sync/wire.ts";
 
 const AT = "2026-03-01T00:00:00.000Z";
 const TIDES = "About the tides (sample).md";
@@ -55,7 +56,7 @@ function push(user: NewUser, collection: string, rows: object[]): Promise<unknow
   const batch = rows.map((row) => ({
     newDocumentState: { createdAt: AT, updatedAt: AT, _deleted: false, ...row },
   }));
-  return harness.request(user, `/v1/sync/${collection}/0/push`, {
+  return harness.request(user, `${syncPath(collection)}/push`, {
     method: "POST",
     body: JSON.stringify(batch),
   });
@@ -131,7 +132,7 @@ test("the reader scrolls to a cited passage", async () => {
     tokens: 200,
   }));
   const blocks = Array.from({ length: 30 }, (_, block) => ({
-    ...{ id: `${id}.${block}`, documentId: id, block, model: "", dims: 0, embedding: null },
+    ...{ id: `${id}.${block}`, documentId: id, block, textHash: "", model: "", dims: 0, embedding: null },
     chunks: chunks.slice(block * 16, block * 16 + 16),
   }));
   await push(ada, "documents", [seeded(ada, id, { chunkCount: 480, pageCount: 120, status: "ready" })]);
@@ -157,7 +158,12 @@ test("a document added to two chats concurrently stays in both", async () => {
   await push(
     ada,
     "sessions",
-    ["one", "two"].map((id) => ({ id, title: `Conversation ${id}`, mode: "analysis" })),
+    ["one", "two"].map((id) => ({
+      id,
+      title: `Conversation ${id}`,
+      mode: "analysis",
+      ...NEW_SESSION_FIELDS,
+    })),
   );
   await Promise.all([phone, laptop].map((device) => waitForSession(device, "two")));
   for (const { page } of [phone, laptop]) {
@@ -300,7 +306,7 @@ test("the 101st document stays on the device until others are deleted", async ()
   const documents = Array.from({ length: 100 }, (_, n) =>
     seeded(bob, `d${String(n).padStart(2, "0")}`, { activeSessions: n < 95 ? ["s"] : [] }),
   );
-  await push(bob, "sessions", [{ id: "s", title: "All of it", mode: "analysis" }]);
+  await push(bob, "sessions", [{ id: "s", title: "All of it", mode: "analysis", ...NEW_SESSION_FIELDS }]);
   await push(bob, "documents", documents);
   const tablet = await Device.of(bob);
   const { page } = tablet;
@@ -355,6 +361,6 @@ function seeded(user: NewUser, id: string, more: object) {
   return {
     ...{ id, userId: user.userId, originSessionId: "", activeSessions: [], accessCount: 0 },
     ...{ lastAccessedAt: AT, filename: `${id}.txt`, mimeType: "text/plain", size: 10 },
-    ...{ contentHash: "0".repeat(64), chunkCount: 1, status: "ready", ...more },
+    ...{ contentHash: "0".repeat(64), chunkCount: 1, status: "ready", ...NEW_DOCUMENT_FIELDS, ...more },
   };
 }

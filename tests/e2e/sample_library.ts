@@ -2,6 +2,7 @@
 
 import type { NewUser } from "../sync/harness.ts";
 import { harness } from "./app.ts";
+import { NEW_DOCUMENT_FIELDS, NEW_SESSION_FIELDS, syncPath } from "../sync/wire.ts";
 
 const DAY = 86_400_000;
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY).toISOString();
@@ -107,7 +108,7 @@ const MEMORIES = [
 async function push(user: NewUser, collection: string, rows: { id: string }[]): Promise<void> {
   const at = { createdAt: daysAgo(20), updatedAt: daysAgo(20), _deleted: false };
   const body = JSON.stringify(rows.map((row) => ({ newDocumentState: { ...at, ...row } })));
-  const refused = await harness.request(user, `/v1/sync/${collection}/0/push`, { method: "POST", body });
+  const refused = await harness.request(user, `${syncPath(collection)}/push`, { method: "POST", body });
   expect(refused).toEqual([]);
 }
 
@@ -115,7 +116,7 @@ async function push(user: NewUser, collection: string, rows: { id: string }[]): 
 export async function furnish(user: NewUser): Promise<void> {
   const sessions = SESSIONS.map(([id, title, days]) => {
     const at = daysAgo(days);
-    return { id, title, mode: "analysis", createdAt: at, updatedAt: at };
+    return { id, title, mode: "analysis", ...NEW_SESSION_FIELDS, createdAt: at, updatedAt: at };
   });
   await push(user, "sessions", sessions);
   await push(
@@ -142,7 +143,7 @@ function rowOf({ userId }: NewUser, { id, filename, mimeType, kilobytes, days, s
     ...{ id, userId, filename, mimeType, originSessionId: sessions[0] ?? "", activeSessions: sessions },
     ...{ createdAt: daysAgo(added), lastAccessedAt: daysAgo(used), updatedAt: daysAgo(used) },
     ...{ accessCount: sessions.length, size: kilobytes * 1000, contentHash: id.padEnd(64, "0") },
-    ...{ chunkCount: pages.length, status: "ready" },
+    ...{ chunkCount: pages.length, status: "ready", ...NEW_DOCUMENT_FIELDS },
     ...(mimeType === PDF ? { pageCount: pages.length } : {}),
   };
 }
@@ -153,5 +154,14 @@ function blockOf({ id, mimeType, pages }: Written) {
     ...{ index, start: starts[index]!, text, tokens: Math.ceil(text.length / 4) },
     ...(mimeType === PDF ? { page: index + 1 } : {}),
   }));
-  return { id: `${id}.0`, documentId: id, block: 0, model: "", dims: 0, chunks, embedding: null };
+  return {
+    id: `${id}.0`,
+    documentId: id,
+    block: 0,
+    textHash: "",
+    model: "",
+    dims: 0,
+    chunks,
+    embedding: null,
+  };
 }

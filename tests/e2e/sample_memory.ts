@@ -2,6 +2,7 @@
 
 import { push } from "./accounts.ts";
 import type { NewUser } from "../sync/harness.ts";
+import { NEW_SESSION_FIELDS } from "../sync/wire.ts";
 
 const DAY = 86_400_000;
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY).toISOString();
@@ -10,7 +11,7 @@ const row = (id: string, days: number, more: object) => ({
   ...more,
 });
 const session = (id: string, title: string, days: number, more: object = {}) =>
-  row(id, days, { title, mode: "analysis", ...more });
+  row(id, days, { title, mode: "analysis", ...NEW_SESSION_FIELDS, ...more });
 export const turn = (id: string, sessionId: string, days: number, userMessage: string, aiResponse: string) =>
   row(id, days, { sessionId, userMessage, aiResponse, citations: [], status: "done" });
 const memory = (id: string, days: number, text: string, more: object) =>
@@ -26,6 +27,7 @@ export async function withProject(user: NewUser): Promise<void> {
     "projects",
     row("p-flat", 40, {
       name: "Flat in Harbour Street",
+      documentIds: [],
       description: "The lease, the move and the deposit.",
     }),
   );

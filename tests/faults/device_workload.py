@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from property.rows import sync_path, version_of
 from vademecum.model.schema import vector_codec
 
 Json = dict[str, Any]
@@ -41,7 +42,8 @@ def common_fields(row_id: str) -> Json:
 def document(user_id: str, row_id: str, rng: Random, chunks: int, session: str = READING_SESSION) -> Json:
     return {**common_fields(row_id), "userId": user_id, "originSessionId": session, "activeSessions": [session],
             "accessCount": 1, "lastAccessedAt": T, "filename": f"{unique_word(rng)}.txt", "mimeType": "text/plain",
-            "size": 1000, "contentHash": f"{rng.getrandbits(256):064x}", "chunkCount": chunks, "status": "ready"}  # fmt: skip
+            "size": 1000, "contentHash": f"{rng.getrandbits(256):064x}", "chunkCount": chunks, "status": "ready",
+            "textHash": "", "original": "none", "fileRevision": 1}  # fmt: skip
 
 
 def block(document_id: str, number: int, rng: Random, model: str, dims: int) -> Json:
@@ -53,12 +55,13 @@ def block(document_id: str, number: int, rng: Random, model: str, dims: int) -> 
     chunks = [
         {"index": number * 16 + i, "start": i * 60, "text": t, "tokens": 12} for i, t in enumerate(texts)
     ]
-    return {**common_fields(f"{document_id}.{number}"), "documentId": document_id, "block": number, "model": model,
+    return {**common_fields(f"{document_id}.{number}"), "documentId": document_id, "block": number, "textHash": "", "model": model,
             "dims": dims, "chunks": chunks, "embedding": vector_codec.encode(matrix.astype(np.float32))}  # fmt: skip
 
 
 def session(row_id: str, rng: Random) -> Json:
-    return {**common_fields(row_id), "title": unique_word(rng), "mode": "analysis"}
+    return {**common_fields(row_id), "title": unique_word(rng), "mode": "analysis",
+            "documentScope": "chosen", "memory": "on"}  # fmt: skip
 
 
 def episode(session_id: str, rng: Random) -> Json:
@@ -165,7 +168,7 @@ class ReadingDevice:
 
     async def read_stream(self, user: User) -> None:
         """Open the stream, pull missed rows, then apply the events of the stream until it ends."""
-        versions = ",".join(f"{name}:0" for name in COLLECTIONS)
+        versions = ",".join(f"{name}:{version_of(name)}" for name in COLLECTIONS)
         async with user.stream(f"/v1/sync/stream?versions={versions}") as response:
             assert response.status_code == 200
             await self.catch_up(user)
@@ -219,7 +222,7 @@ class User:
         match request:
             case Push():
                 response = await self.call(
-                    "POST", f"/v1/sync/{request.collection}/0/push", json=request.body()
+                    "POST", f"{sync_path(request.collection)}/push", json=request.body()
                 )
                 if response.status_code == 200 and response.json() == []:
                     self.acknowledged.apply(request.effects)
@@ -347,7 +350,7 @@ class User:
         """Yield the pages after a checkpoint. `seq` must increase from page to page."""
         while True:
             query = f"lwt={start['lwt']}&id={start['id']}&limit={limit}"
-            response = await self.call("GET", f"/v1/sync/{collection}/0/pull?{query}")
+            response = await self.call("GET", f"{sync_path(collection)}/pull?{query}")
             assert response.status_code == 200, response.text
             page = response.json()
             after = page["checkpoint"]

@@ -23,6 +23,7 @@ import httpx
 
 from forked_command import ForkedProcess, fork_command
 from no_rate_limits import RATES_JSON
+from property.rows import sync_path
 from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.local_auth import ServerInfo
 
@@ -98,7 +99,7 @@ class ServerProcess:
         self.door = door
         client = httpx.AsyncClient(base_url=door.url, timeout=30, verify=NO_TLS)
         if token:
-            path = f"/v1/sync/{collection}/0/pull?lwt=0&id=&limit=100"
+            path = f"{sync_path(collection)}/pull?lwt=0&id=&limit=100"
             response = await client.get(path, headers={"Authorization": f"Bearer {token}"})
             assert response.status_code == 200, f"{response.text}\n{self.log_tail()}"
             if in_new_process:

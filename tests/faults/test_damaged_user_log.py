@@ -169,7 +169,7 @@ async def restart_twice(server: ServerProcess, outcome: Outcome) -> Outcome:
     client = await server.start()
     for name, account in accounts.items():
         account.user.client = client
-        account.response = await account.user.call("GET", "/v1/sync/sessions/0/pull?lwt=0&limit=1000")
+        account.response = await account.user.call("GET", "/v1/sync/sessions/1/pull?lwt=0&limit=1000")
         if account.response.status_code == 200:
             outcome.epochs[name] = [
                 epoch_of(account.user.pull_device.checkpoints["sessions"]),
@@ -198,11 +198,11 @@ def epoch_of(checkpoint: Json) -> str:
 
 
 async def current_epoch(account: Account) -> str:
-    return epoch_of((await account.user.call("GET", "/v1/sync/sessions/0/pull?limit=1")).json()["checkpoint"])
+    return epoch_of((await account.user.call("GET", "/v1/sync/sessions/1/pull?limit=1")).json()["checkpoint"])
 
 
 async def sessions_of(account: Account) -> dict[str, Json]:
-    response = await account.user.call("GET", "/v1/sync/sessions/0/pull?lwt=0&limit=1000")
+    response = await account.user.call("GET", "/v1/sync/sessions/1/pull?lwt=0&limit=1000")
     assert response.status_code == 200, response.text
     return {row["id"]: row for row in response.json()["documents"]}
 
@@ -213,7 +213,7 @@ async def rows_missed_by_device(account: Account) -> set[str]:
     After a new epoch, the device pulls from zero, so no row is missing.
     """
     checkpoint = account.user.pull_device.checkpoints["sessions"]
-    path = f"/v1/sync/sessions/0/pull?lwt={checkpoint['lwt']}&id={checkpoint['id']}&limit=1000"
+    path = f"/v1/sync/sessions/1/pull?lwt={checkpoint['lwt']}&id={checkpoint['id']}&limit=1000"
     response = await account.user.call("GET", path)
     if response.status_code == 409:
         assert response.json()["code"] == "EPOCH"

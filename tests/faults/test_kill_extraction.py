@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from faults.server_process import ServerProcess
-from property.rows import episode, project, session
+from property.rows import episode, project, session, sync_path
 from server.scripted_llm import MODEL, Model, Rule, start_llm
 
 ROUNDS = 40 if os.environ.get("SOAK") else 6
@@ -107,7 +107,7 @@ async def wait_for_requests(model: Model, count: int) -> None:
 
 async def push(client: httpx.AsyncClient, headers: dict[str, str], name: str, *rows: dict[str, Any]) -> None:
     batch = [{"newDocumentState": row} for row in rows]
-    response = await client.post(f"/v1/sync/{name}/0/push", json=batch, headers=headers)
+    response = await client.post(f"{sync_path(name)}/push", json=batch, headers=headers)
     assert response.status_code == 200 and response.json() == [], response.text
 
 
@@ -126,7 +126,7 @@ async def wait_until_extracted(
 async def check_rows(client: httpx.AsyncClient, headers: dict[str, str], model: Model) -> None:
     rows: dict[str, list[dict[str, Any]]] = {}
     for name in EXTRACTED:
-        page = (await client.get(f"/v1/sync/{name}/0/pull?lwt=0&limit=1000", headers=headers)).json()
+        page = (await client.get(f"{sync_path(name)}/pull?lwt=0&limit=1000", headers=headers)).json()
         rows[name] = [row for row in page["documents"] if not row["_deleted"]]
     count = ROUNDS * TURNS
     people = [f"Person {number}" for number in range(count)]

@@ -126,7 +126,7 @@ class Account:
         return document_id
 
     async def blocks(self) -> dict[str, dict[str, Any]]:
-        response = await self.call("GET", "/v1/sync/vectorEmbeddings/0/pull?lwt=0&limit=1000")
+        response = await self.call("GET", "/v1/sync/vectorEmbeddings/1/pull?lwt=0&limit=1000")
         rows = response.json()["documents"]
         assert len(rows) < 1000
         return {row["id"]: row for row in rows if not row["_deleted"]}
@@ -211,7 +211,7 @@ async def create_accounts(server: ServerProcess, rng: Random) -> list[Account]:
     accounts = []
     for name in ("ada", "bob"):
         account = Account(*await server.add_user(f"{name}@example.org"), server.data, client=client)
-        await account.call("POST", "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}])
+        await account.call("POST", "/v1/sync/sessions/1/push", json=[{"newDocumentState": session("s1")}])
         # Create these first, because the oldest documents are staged first.
         account.documents = {await account.upload(rng, 1) for _ in range(8)}
         account.large_document = await account.upload(rng, 60)

@@ -20,7 +20,7 @@ IDS = {
 }
 ABSENT = object()  # the edit removes the field
 TEXT = object()  # the edit sets a new unique text
-TOGGLE = object()  # the edit adds or removes a session id
+TOGGLE = object()  # the edit adds or removes an id
 CHANGES = {  # the values that an edit may set, some of which the server must refuse
     "documents": {
         "activeSessions": [TOGGLE],
@@ -36,10 +36,12 @@ CHANGES = {  # the values that an edit may set, some of which the server must re
         "pageCount": [ABSENT, 1, 2],
         "lastAccessedAt": [make.day(n) for n in range(1, 9)],
         "originSessionId": SESSIONS,
+        "original": ["stored"],
+        "fileRevision": [2, 3],
         "userId": ["somebody"],
     },
     "vectorEmbeddings": {"model": [TEXT], "embedding": [None]},
-    "projects": {"name": [TEXT, TEXT, "x" * 256], "description": [TEXT, ABSENT]},
+    "projects": {"name": [TEXT, TEXT, "x" * 256], "description": [TEXT, ABSENT], "documentIds": [TOGGLE]},
     "sessions": {
         "title": [TEXT],
         "mode": ["analysis", "authoritative", "other"],
@@ -50,8 +52,9 @@ CHANGES = {  # the values that an edit may set, some of which the server must re
         "sessionId": SESSIONS,
         "userMessage": [TEXT, TEXT, "x" * 4000],
         "aiResponse": [TEXT],
+        "notices": [ABSENT, [{"code": "words_only"}]],
         "status": ["done", "stopped"],
-        "citations": [[], [{"documentId": "d1", "filename": "d1.txt"}]],
+        "citations": [[], [{"n": 1, "documentId": "d1", "filename": "d1.txt"}]],
         "model": [TEXT, ABSENT],
     },
     "facts": {
@@ -125,7 +128,7 @@ class Maker:
                 document_id, _, number = row_id.partition(".")
                 row = make.block(document_id, int(number), self._text())
             case "projects":
-                row = make.project(row_id, name=self._text())
+                row = make.project(row_id, name=self._text(), documentIds=chance.some(DOCUMENTS, at_least=0))
             case "sessions":
                 row = make.session(row_id, title=self._text())
                 row |= {"projectId": pick(PROJECTS)} if optional else {"externalId": pick("xy")}
@@ -155,17 +158,17 @@ class Maker:
             elif value is TEXT:
                 row[name] = self._text()
             elif value is TOGGLE:
-                row |= self._toggled(row, name, chance.pick(SESSIONS))
+                row |= self._toggled(row, name, chance.pick(DOCUMENTS if name == "documentIds" else SESSIONS))
             else:
                 row[name] = value
         return row
 
-    def _toggled(self, row, name, session):
-        """Return the changed fields after the session is removed from the list or added, which raises `accessCount`."""
-        if session in row[name]:
-            return {name: [i for i in row[name] if i != session]}
+    def _toggled(self, row, name, row_id):
+        """Return the changed fields after the id is removed from the list or added, which raises `accessCount`."""
+        if row_id in row[name]:
+            return {name: [i for i in row[name] if i != row_id]}
         counted = {"accessCount": row["accessCount"] + 1} if "accessCount" in row else {}
-        return {name: [*row[name], session], **counted}
+        return {name: [*row[name], row_id], **counted}
 
     def any_pair(self, chance, key, earlier):
         """Return a row to push and its assumed state. Both may be outdated or have correct or wrong error marks."""

@@ -22,23 +22,39 @@ PARENTS = {
     "relationships": {"fromId": "entities", "toId": "entities"},
     "summaries": {"sessionId": "sessions", "projectId": "projects"},
 }
-SETS = {"documents": "activeSessions", "memories": "sessionIds"}  # each field is a list of session ids
+SETS = {  # fields that are lists of ids, and the collection of these ids
+    "documents": ("activeSessions", "sessions"),
+    "memories": ("sessionIds", "sessions"),
+    "projects": ("documentIds", "documents"),
+}
 NAMES = {
     "sessions": {"projectId": "projects"},
     "memories": {"supersedes": "memories", "supersededBy": "memories"},
 }
 FROZEN = {"documents": "originSessionId", "entities": "projectId"}
 TOGETHER = {
-    "documents": ("contentHash", "size", "chunkCount", "pageCount", "status", "statusDetail"),
+    "documents": (
+        "contentHash",
+        "textHash",
+        "size",
+        "chunkCount",
+        "pageCount",
+        "status",
+        "statusDetail",
+        "fileRevision",
+        "losses",
+        "ocr",
+    ),
     "facts": ("value", "confirmed", "confidence"),
-    "episodes": ("aiResponse", "citations", "status", "model"),
+    "episodes": ("aiResponse", "citations", "status", "model", "notices"),
 }
 BLANKS: dict[str, Row] = {
     "documents": {"userId": "", "originSessionId": "", "activeSessions": [], "accessCount": 0, "lastAccessedAt": "",
-                  "filename": "", "mimeType": "", "size": 0, "contentHash": "", "chunkCount": 0, "status": "pending"},
-    "vectorEmbeddings": {"block": 0, "model": "", "dims": 0, "chunks": [], "embedding": None},
-    "projects": {"name": ""},
-    "sessions": {"title": "", "mode": "analysis"},
+                  "filename": "", "mimeType": "", "size": 0, "contentHash": "", "chunkCount": 0, "status": "pending",
+                  "textHash": "", "original": "none", "fileRevision": 0},
+    "vectorEmbeddings": {"block": 0, "textHash": "", "model": "", "dims": 0, "chunks": [], "embedding": None},
+    "projects": {"name": "", "documentIds": []},
+    "sessions": {"title": "", "mode": "analysis", "documentScope": "chosen", "memory": "on"},
     "episodes": {"userMessage": "", "aiResponse": "", "citations": [], "status": "queued"},
     "facts": {"key": "", "value": "", "sourceRemoved": False, "confidence": 0, "confirmed": False},
     "memories": {"text": "", "sessionIds": [], "source": "user", "pinned": False},
@@ -191,6 +207,8 @@ class Model:
         frozen = FROZEN.get(collection)
         if is_live and frozen:
             edited = {**edited, frozen: stored.row[frozen]}
+        if collection == "documents":
+            edited = {**edited, "original": "none"}  # only the server sets it, once it stores originals
         row = self._drop_dangling(collection, edited)
         code = self._exceeded_limit(key, stored.row if is_live else None, row)
         if code:
@@ -263,8 +281,8 @@ class Model:
     def _drop_dangling(self, collection: str, row: Row) -> Row:
         row = dict(row)
         if collection in SETS:
-            name = SETS[collection]
-            row[name] = [i for i in row[name] if self.row_state(("sessions", i)) != "dead"]
+            name, target = SETS[collection]
+            row[name] = [i for i in row[name] if self.row_state((target, i)) != "dead"]
         for name, target in NAMES.get(collection, {}).items():
             if name in row and self.row_state((target, row[name])) == "dead":
                 del row[name]
@@ -303,7 +321,8 @@ def size_of_text(row: Row) -> int:
 def merge(collection: str, base: Row, stored: Row, new: Row) -> Row:
     merged = dict(stored)
     whole = TOGETHER.get(collection, ())
-    special = {"updatedAt", "lastAccessedAt", "accessCount", SETS.get(collection), FROZEN.get(collection)}
+    ids, _ = SETS.get(collection, (None, None))
+    special = {"updatedAt", "lastAccessedAt", "accessCount", "original", ids, FROZEN.get(collection)}
     single = {*base, *stored, *new} - {*whole} - special
     for unit in (whole, *((name,) for name in single)):
         mine_changed, theirs_changed = (any(differ(base, s, name) for name in unit) for s in (new, stored))
@@ -311,14 +330,13 @@ def merge(collection: str, base: Row, stored: Row, new: Row) -> Row:
             for name in unit:
                 merged.pop(name, None)
             merged |= {name: new[name] for name in unit if name in new}
-    for name in ("updatedAt", "lastAccessedAt"):
-        if name in stored:
-            merged[name] = max(stored[name], new[name])
-    name = SETS.get(collection)
-    if name:
-        base_ids, stored_ids, new_ids = base.get(name, []), stored[name], new[name]
+    for latest in ("updatedAt", "lastAccessedAt"):
+        if latest in stored:
+            merged[latest] = max(stored[latest], new[latest])
+    if ids:
+        base_ids, stored_ids, new_ids = base.get(ids, []), stored[ids], new[ids]
         stay = [i for i in stored_ids if i in new_ids or i not in base_ids]
-        merged[name] = stay + [i for i in new_ids if i not in base_ids and i not in stored_ids]
+        merged[ids] = stay + [i for i in new_ids if i not in base_ids and i not in stored_ids]
         if collection == "documents":
             delta = new["accessCount"] - base.get("accessCount", 0)
             merged["accessCount"] = max(0, stored["accessCount"] + delta)

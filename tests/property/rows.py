@@ -11,6 +11,16 @@ Row = dict[str, Any]
 OLD = "2020-05-01T00:00:00.000Z"  # before any time that the server sets
 NEW = "2099-05-01T00:00:00.000Z"  # after any time that the server sets
 HASH = "0" * 64
+VERSION_1 = {"documents", "vectorEmbeddings", "projects", "sessions", "episodes"}
+
+
+def version_of(collection: str) -> int:
+    """Return the schema version of a collection. Unknown collections have version 0."""
+    return 1 if collection in VERSION_1 else 0
+
+
+def sync_path(collection: str) -> str:
+    return f"/v1/sync/{collection}/{version_of(collection)}"
 
 
 def bumped(row: Row) -> Row:
@@ -42,6 +52,9 @@ def document(user_id: str, row_id: str, **more: Any) -> Row:
             "contentHash": HASH,
             "chunkCount": 1,
             "status": "ready",
+            "textHash": "",
+            "original": "none",
+            "fileRevision": 1,
             **more,
         },
     )
@@ -54,6 +67,7 @@ def block(document_id: str, number: int = 0, text: str = "some words", **more: A
         **{
             "documentId": document_id,
             "block": number,
+            "textHash": "",
             "model": "",
             "dims": 2,
             "chunks": [chunk],
@@ -64,11 +78,13 @@ def block(document_id: str, number: int = 0, text: str = "some words", **more: A
 
 
 def project(row_id: str, **more: Any) -> Row:
-    return common(row_id, **{"name": row_id, **more})
+    return common(row_id, **{"name": row_id, "documentIds": [], **more})
 
 
 def session(row_id: str, **more: Any) -> Row:
-    return common(row_id, **{"title": row_id, "mode": "analysis", **more})
+    return common(
+        row_id, **{"title": row_id, "mode": "analysis", "documentScope": "chosen", "memory": "on", **more}
+    )
 
 
 def episode(row_id: str, session_id: str, **more: Any) -> Row:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from property.rows import sync_path
 from server.in_process_server import Person, run, serve
 
 Row = dict[str, Any]
@@ -36,14 +37,14 @@ def alone(tmp_path: Path, scenario: Callable[[Person], Awaitable[None]], **setti
 async def send(person: Person, collection: str, *pairs: tuple[Row, Row | None]) -> list[Row]:
     """Push (new, assumed) pairs in one batch. Return the rows of the response."""
     batch = [{"newDocumentState": new} | ({"assumedMasterState": old} if old else {}) for new, old in pairs]
-    answer = await person.call("POST", f"/v1/sync/{collection}/0/push", json=batch)
+    answer = await person.call("POST", f"{sync_path(collection)}/push", json=batch)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 async def page(person: Person, collection: str, lwt: int = 0, epoch: str = "", limit: int = 1000) -> Any:
     query = {"lwt": lwt, "id": epoch, "limit": limit}
-    answer = await person.call("GET", f"/v1/sync/{collection}/0/pull", params=query)
+    answer = await person.call("GET", f"{sync_path(collection)}/pull", params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

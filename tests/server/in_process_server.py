@@ -21,6 +21,7 @@ import httpx
 from argon2 import PasswordHasher
 
 from no_rate_limits import RATES
+from property.rows import sync_path
 from vademecum.app import create_app, serving
 from vademecum.engines.duckdb import instance
 from vademecum.engines.duckdb.account_store import _insert
@@ -94,7 +95,7 @@ class Person:
         batch = [
             {"newDocumentState": row} | ({"assumedMasterState": assumed} if assumed else {}) for row in rows
         ]
-        answer = await self.call("POST", f"/v1/sync/{collection}/0/push", json=batch)
+        answer = await self.call("POST", f"{sync_path(collection)}/push", json=batch)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -106,7 +107,7 @@ class Person:
         rows: list[dict[str, Any]] = []
         lwt = 0
         while True:
-            page = (await self.call("GET", f"/v1/sync/{collection}/0/pull?lwt={lwt}&limit=1000")).json()
+            page = (await self.call("GET", f"{sync_path(collection)}/pull?lwt={lwt}&limit=1000")).json()
             rows += page["documents"]
             lwt = page["checkpoint"]["lwt"]
             if len(page["documents"]) < 1000:

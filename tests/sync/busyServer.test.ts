@@ -125,7 +125,7 @@ test.each<[string, Rejection]>([
   await eventually("it failed", () => kindOf(tablet.sync!.state$.value) === expectedKind);
   const embedding = Buffer.from(new Float32Array([1, 0]).buffer).toString("base64");
   await tablet.edit("vectorEmbeddings", "d.0", () => ({ dims: 2, model: "m", embedding }));
-  const { checkpoint } = await harness.request<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
+  const { checkpoint } = await harness.request<any>(user, "/v1/sync/documents/1/pull?lwt=0&id=&limit=1000");
   proxy.reject = () => undefined;
   await eventually(
     "the row is stored",
@@ -137,7 +137,7 @@ test.each<[string, Rejection]>([
   );
   const [row] = await harness.rows(user, "vectorEmbeddings");
   expect(row!["embedding"]).toBe(embedding);
-  const end = await harness.request<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
+  const end = await harness.request<any>(user, "/v1/sync/vectorEmbeddings/1/pull?lwt=0&id=&limit=1000");
   expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // the server stored only one write
 });
 
@@ -156,12 +156,12 @@ test("only a pull sets the status to live", async () => {
   proxy.reject = (path) => (path.includes("/pull") || path.includes("/stream") ? badGateway : undefined);
   proxy.disconnect();
   await eventually("the status is offline", () => kind() === "offline");
-  const pulls = proxy.count("sessions/0/pull");
+  const pulls = proxy.count("sessions/1/pull");
   const kinds = new Set<string>();
   const subscription = device.sync!.state$.subscribe(() => kinds.add(kind()));
   await device.insert("sessions", session("s"));
   await eventually("it was pushed", async () => (await harness.rows(user, "sessions")).length === 1);
-  await eventually("and a pull was sent", () => proxy.count("sessions/0/pull") > pulls);
+  await eventually("and a pull was sent", () => proxy.count("sessions/1/pull") > pulls);
   expect([...kinds]).toEqual(["offline"]);
   subscription.unsubscribe();
   proxy.reject = () => undefined;

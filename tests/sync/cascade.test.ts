@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { block, Device, document, episode, fact, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { harness, user, withUser } from "./setup.ts";
+import { syncPath } from "./wire.ts";
 
 type Row = { id: string; [field: string]: any };
 type Case = { name: string; delete: string[]; dead: string[]; changed: Record<string, object> };
@@ -41,7 +42,7 @@ async function rowsByKey(device: Device): Promise<Record<string, Row>> {
 }
 
 const push = (name: string, rows: object[]) =>
-  harness.request<object[]>(user, `/v1/sync/${name}/0/push`, {
+  harness.request<object[]>(user, `${syncPath(name)}/push`, {
     method: "POST",
     body: JSON.stringify(rows.map((newDocumentState) => ({ newDocumentState }))),
   });

@@ -7,6 +7,7 @@ import type { Collections } from "../../web/src/core/schema/rows.ts";
 import { Device, episode, fact, memory, now, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { harness, user, withUser } from "./setup.ts";
+import { syncPath } from "./wire.ts";
 
 withUser();
 
@@ -48,7 +49,7 @@ async function startSync(): Promise<void> {
 async function deleteOnServer(collection: string, id: string): Promise<void> {
   const row = (await harness.rows(user, collection)).find((stored) => stored["id"] === id);
   const body = JSON.stringify([{ newDocumentState: { ...row, _deleted: true } }]);
-  expect(await harness.request(user, `/v1/sync/${collection}/0/push`, { method: "POST", body })).toEqual([]);
+  expect(await harness.request(user, `${syncPath(collection)}/push`, { method: "POST", body })).toEqual([]);
 }
 
 async function waitUntilDeleted(collection: string, id: string): Promise<void> {

@@ -113,7 +113,13 @@ test("a delete wins over an earlier edit that its device had not received", asyn
 });
 
 test("two devices create the same entity only once", async () => {
-  await syncToBoth("projects", { id: "p", createdAt: T, updatedAt: T, name: "House" } as never);
+  await syncToBoth("projects", {
+    id: "p",
+    createdAt: T,
+    updatedAt: T,
+    name: "House",
+    documentIds: [],
+  } as never);
   const entity = (notes: string) => ({
     id: "e-same",
     createdAt: now(),

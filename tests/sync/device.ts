@@ -21,6 +21,7 @@ import {
 import type { Harness, User } from "./harness.ts";
 import { replicatePlain, type Replication } from "./plainClient.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
+import { NEW_DOCUMENT_FIELDS, NEW_SESSION_FIELDS, versionOf } from "./wire.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
 export const now = () => new Date().toISOString();
@@ -53,7 +54,12 @@ export class Device {
     const collections = Object.fromEntries(
       names.map((name) => [
         name,
-        { schema: schema(name), ...(handler ? { conflictHandler: handlerOf(name) } : {}) },
+        {
+          schema: schema(name),
+          // The database is new, so nothing is migrated, and RxDB's migration plugin is not needed.
+          ...{ migrationStrategies: upgrades(name), autoMigrate: false },
+          ...(handler ? { conflictHandler: handlerOf(name) } : {}),
+        },
       ]),
     );
     await db.addCollections(collections);
@@ -161,7 +167,12 @@ export function memory(): ServerKnowledgeStore {
 }
 
 function schema(name: string) {
-  return JSON.parse(readFileSync(`schemas/${name}.v0.json`, "utf8"));
+  return JSON.parse(readFileSync(`schemas/${name}.v${versionOf(name)}.json`, "utf8"));
+}
+
+/** Return the upgrades that RxDB requires for a schema above version 0. */
+function upgrades(name: string): Record<number, (row: object) => object> {
+  return versionOf(name) === 0 ? {} : { 1: (row) => row };
 }
 
 // -- rows ----------------------------------------------------------------------------------------------------
@@ -172,6 +183,7 @@ export const session = (id: string, more: object = {}) => ({
   ...common(id),
   title: id,
   mode: "analysis",
+  ...NEW_SESSION_FIELDS,
   ...more,
 });
 
@@ -188,6 +200,7 @@ export const document = (id: string, user: User, more: object = {}) => ({
   contentHash: "",
   chunkCount: 0,
   status: "pending",
+  ...NEW_DOCUMENT_FIELDS,
   ...more,
 });
 
@@ -195,6 +208,7 @@ export const block = (documentId: string, number: number, texts: string[], more:
   ...common(`${documentId}.${number}`),
   documentId,
   block: number,
+  textHash: "",
   model: "test",
   dims: 4,
   chunks: texts.map((text, i) => ({ index: number * 16 + i, start: 0, text, tokens: 1 })),

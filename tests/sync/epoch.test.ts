@@ -12,7 +12,7 @@ withTwoDevices(["sessions"], true);
 async function serverEpoch(): Promise<string> {
   const page = await harness.request<{ checkpoint: { id: string } }>(
     user,
-    "/v1/sync/sessions/0/pull?lwt=0&limit=1",
+    "/v1/sync/sessions/1/pull?lwt=0&limit=1",
   );
   return page.checkpoint.id.split(".")[0]!;
 }

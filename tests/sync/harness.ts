@@ -4,6 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { env } from "node:process";
 import { createInterface } from "node:readline";
+import { syncPath } from "./wire.ts";
 
 export interface User {
   userId: string;
@@ -98,7 +99,7 @@ export class Harness {
     for (let lwt = 0; ;) {
       const page = await this.request<{ documents: Record<string, any>[]; checkpoint: { lwt: number } }>(
         user,
-        `/v1/sync/${collection}/0/pull?lwt=${lwt}&limit=1000`,
+        `${syncPath(collection)}/pull?lwt=${lwt}&limit=1000`,
       );
       all.push(...page.documents);
       if (page.documents.length < 1000) return all;

@@ -176,7 +176,7 @@ test("waiting rows are counted on a full disk and after the sync stops", async (
   write.mockRejectedValueOnce(new DOMException("The disk is full.", "QuotaExceededError"));
   const row = { ...session("theirs"), _deleted: false };
   const body = JSON.stringify([{ newDocumentState: row }]);
-  await harness.request(user, "/v1/sync/sessions/0/push", { method: "POST", body });
+  await harness.request(user, "/v1/sync/sessions/1/push", { method: "POST", body });
   await eventually("the status is full", () => kind() === "full");
   await device.insert("sessions", session("ours"));
   expect(await device.sync!.countPending(10)).toEqual({ sessions: 1 });

@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { replicateRxCollection, type RxReplicationState } from "rxdb/plugins/replication";
 import type { RxCollection } from "rxdb/plugins/core";
 import { Subject } from "rxjs";
+import { syncPath } from "./wire.ts";
 
 export interface Endpoint {
   url: string;
@@ -24,7 +25,7 @@ export function replicatePlain(
   live = true,
   onPush: (rows: any[], response: any[]) => void = () => {},
 ): Replication {
-  const base = `${url}/v1/sync/${name}/0`;
+  const base = `${url}${syncPath(name)}`;
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const request = async (path: string, init: RequestInit = {}) => {
     const response = await fetch(base + path, { ...init, headers });

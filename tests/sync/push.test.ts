@@ -4,7 +4,7 @@ import { push } from "../../web/src/backend/sync/push.ts";
 import type { ServerKnowledgeStore } from "../../web/src/backend/sync/replication.ts";
 import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
 import { ApiError } from "../../web/src/lib/http.ts";
-import { storedSentences } from "../../web/src/core/chat/storedSentences.ts";
+import { UNSENDABLE } from "../../web/src/core/sync/unsendable.ts";
 import { kindOf } from "../../web/src/backend/sync/tabCoordinator.ts";
 import { Device, document, episode, fact, memory, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
@@ -81,7 +81,7 @@ async function prepareLargeBatch(): Promise<void> {
   const [stored] = await harness.rows(user, "documents");
   const theirs = { ...stored, activeSessions: ["theirs"] };
   const body = JSON.stringify([{ newDocumentState: theirs, assumedMasterState: stored }]);
-  await harness.request(user, "/v1/sync/documents/0/push", { method: "POST", body });
+  await harness.request(user, "/v1/sync/documents/1/push", { method: "POST", body });
   await device.edit("documents", "d", () => ({ activeSessions: ["ours"] }));
   const many = { activeSessions: Array.from({ length: 10_000 }, (_, i) => String(i).padStart(90, "s")) };
   for (let i = 0; i < 6; i++) await device.insert("documents", document(`e${i}`, user, many));
@@ -138,7 +138,7 @@ test.each([400, 403, 413, 422])("a row rejected with %i does not block other row
   for (const id of ["bad", "worse"]) {
     expect(await device.row("sessions", id)).toMatchObject({
       title: BAD,
-      syncError: { code: "INVALID", message: storedSentences.refused },
+      syncError: { code: "INVALID", message: UNSENDABLE },
     });
   }
   await eventually("the status is live", () => kind() === "live");
@@ -192,7 +192,7 @@ test("an edit corrected after its rejection keeps another device's change", asyn
   const [stored] = await harness.rows(user, "documents");
   const theirs = { ...stored, filename: "theirs.txt", accessCount: 3 };
   const body = JSON.stringify([{ newDocumentState: theirs, assumedMasterState: stored }]);
-  await harness.request(user, "/v1/sync/documents/0/push", { method: "POST", body });
+  await harness.request(user, "/v1/sync/documents/1/push", { method: "POST", body });
   proxy.reject = (path, body) =>
     path.includes("/pull") || body.includes(BAD) ? { status: 400, code: "BAD_REQUEST" } : undefined;
   await device.edit("documents", "d", () => ({ statusDetail: "corrected", syncError: undefined }));

@@ -18,7 +18,7 @@ test("a revoked device's stream ends, and its rows stay on the device", async ()
   await Promise.all([own.online(), stolen.online()]);
   await eventually("both have it", async () => (await stolen.rows("sessions")).length === 1);
 
-  const stream = await fetch(`${harness.url}/v1/sync/sessions/0/pullStream`, {
+  const stream = await fetch(`${harness.url}/v1/sync/sessions/1/pullStream`, {
     headers: { authorization: `Bearer ${thief.token}` },
   });
   expect(stream.status).toBe(200);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 afterEach(() => device.close());
 
 const isIgnored = async () => (await harness.control<{ yes: boolean }>("isRequestIgnored")).yes;
-const base = "/v1/sync/sessions/0";
+const base = "/v1/sync/sessions/1";
 
 test("a push without a response is repeated", async () => {
   await device.startAppSync(undefined, { ...TIMEOUTS, streamMs: 5_000 });

@@ -9,6 +9,8 @@ import { schemas } from "../../web/src/storage/schemas.ts";
 import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
 import type { Collections } from "../../web/src/core/schema/rows.ts";
 import { AccountContext } from "../../web/src/backend/account/accountContext.ts";
+import { NEW_DOCUMENT_FIELDS, NEW_SESSION_FIELDS } from "../sync/wire.ts";
+import { migrations } from "../../web/src/storage/migrations.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
 type Name = keyof Collections;
@@ -19,7 +21,7 @@ export async function openRows(
 ): Promise<AccountDatabase> {
   const records = await openAccountDatabase(randomUUID(), () => conflictHandler, {
     schemas,
-    migrations: {},
+    migrations,
     storage,
   });
   onTestFinished(async () => void (await records.close()));
@@ -35,14 +37,15 @@ const USUAL: Record<Name, object> = {
   documents: {
     ...{ userId: "u", originSessionId: "", activeSessions: [], accessCount: 0, lastAccessedAt: T },
     ...{ filename: "secret.txt", mimeType: "text/plain", size: 10, contentHash: "", chunkCount: 1 },
+    ...NEW_DOCUMENT_FIELDS,
     status: "ready",
   },
   vectorEmbeddings: {
-    ...{ model: "", dims: 0, embedding: null },
+    ...{ textHash: "", model: "", dims: 0, embedding: null },
     chunks: [{ index: 0, start: 0, text: "a secret", tokens: 2 }],
   },
-  projects: { name: "secret" },
-  sessions: { title: "secret", mode: "analysis" },
+  projects: { name: "secret", documentIds: [] },
+  sessions: { title: "secret", mode: "analysis", ...NEW_SESSION_FIELDS },
   episodes: { userMessage: "secret?", aiResponse: "secret.", citations: [], status: "done" },
   facts: { key: "rent", value: "secret", sourceRemoved: false, confidence: 1, confirmed: true },
   memories: { text: "secret", sessionIds: [], source: "user", pinned: false },

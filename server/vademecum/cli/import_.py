@@ -217,8 +217,10 @@ async def _ensure_session(client: ApiClient, email: str, session: str) -> None:
         "_deleted": False,
         "title": session,
         "mode": "analysis",
+        "documentScope": "chosen",
+        "memory": "on",
     }
-    results = await client.call("POST", "/v1/sync/sessions/0/push", email, json=[{"newDocumentState": row}])
+    results = await client.call("POST", "/v1/sync/sessions/1/push", email, json=[{"newDocumentState": row}])
     for result in results:
         if "syncError" in result:
             raise VademecumError(f"The session {session} was rejected: {result['syncError']['message']}")

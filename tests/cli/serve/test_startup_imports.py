@@ -21,7 +21,7 @@ async def pull(app):
     headers = {"host": "localhost", "authorization": f"Local {app.state.services.local_secret}", "x-vademecum-user": OWNER}
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
-        "path": "/v1/sync/documents/0/pull", "raw_path": b"/v1/sync/documents/0/pull", "root_path": "",
+        "path": "/v1/sync/documents/1/pull", "raw_path": b"/v1/sync/documents/1/pull", "root_path": "",
         "query_string": b"lwt=0&id=&limit=100", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }

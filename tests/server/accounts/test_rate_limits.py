@@ -26,7 +26,7 @@ def file(number):
 
 # One request of each class. `number` makes each request a different change.
 CLASSES = {
-    "push": lambda number: ("POST", "/v1/sync/sessions/0/push", push(number)),
+    "push": lambda number: ("POST", "/v1/sync/sessions/1/push", push(number)),
     "write": lambda number: ("POST", "/v1/projects", {"json": {"name": str(number)}}),
     "read": lambda _: ("GET", "/v1/documents", {}),
     "upload": lambda number: ("POST", "/v1/documents", file(number)),

@@ -71,7 +71,7 @@ def test_cross_site_write_is_rejected_unless_token_authenticated(tmp_path, heade
             ada, _ = await bearer(h, admin)
             row = {"newDocumentState": session("s1")}
             writes = [
-                ("POST", "/v1/sync/sessions/0/push", {"json": [row]}),
+                ("POST", "/v1/sync/sessions/1/push", {"json": [row]}),
                 ("POST", "/v1/documents", {"files": {"file": ("a.txt", b"text")}}),
                 ("POST", "/v1/forget", {"json": {"confirm": "forget everything"}}),
                 ("POST", "/v1/tokens", {"json": {}}),
@@ -85,11 +85,11 @@ def test_cross_site_write_is_rejected_unless_token_authenticated(tmp_path, heade
             assert await ada.pull("sessions") == [] and len((await ada.call("GET", "/v1/tokens")).json()) == 1
             assert h.services.accounts.accounts[ada.id].password is None
             # The same request succeeds with a token, or with the cookie from the app's own origin.
-            pushed = await ada.call("POST", "/v1/sync/sessions/0/push", json=[row], headers=headers)
+            pushed = await ada.call("POST", "/v1/sync/sessions/1/push", json=[row], headers=headers)
             assert (pushed.status_code, pushed.json()) == (200, [])
             for own in ({}, {"Origin": "http://test"}, {"Sec-Fetch-Site": "same-origin"}):
                 again = {"newDocumentState": session("s2")}
-                assert (await admin.post("/v1/sync/sessions/0/push", json=[again], headers=own)).json() == []
+                assert (await admin.post("/v1/sync/sessions/1/push", json=[again], headers=own)).json() == []
 
     run(scenario)
 
@@ -158,7 +158,7 @@ def test_request_for_another_account_is_rejected(tmp_path):
             other = {"X-Vademecum-Account": "somebody-else"}
             check_problem(await client.get("/v1/me", headers=other), 401, "SIGNED_OUT")
             pushed = await client.post(
-                "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}], headers=other
+                "/v1/sync/sessions/1/push", json=[{"newDocumentState": session("s1")}], headers=other
             )
             check_problem(pushed, 401, "SIGNED_OUT")
             check_problem(await client.post("/v1/sign-out", headers=other), 401, "SIGNED_OUT")

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from property.rows import dead, project
+from property.rows import dead, project, sync_path
 from server.agents.agent_events import APP, SITE, event, list_observations, send_events, timestamp
 from server.in_process_server import Harness, Person, check_problem, run, run_for_one, serve
 from vademecum.model.sync.quotas import Limits
@@ -161,7 +161,7 @@ def test_observations_are_not_a_synced_collection(collection, tmp_path):
         for name in (collection, "nothing"):
             message = f"There is no collection {name}."
             for method, path in {"GET": "pull", "POST": "push"}.items():
-                answer = await ada.call(method, f"/v1/sync/{name}/0/{path}", json=[])
+                answer = await ada.call(method, f"{sync_path(name)}/{path}", json=[])
                 assert check_problem(answer, 404, "NOT_FOUND")["detail"] == message
             for path in (f"{name}/0/pullStream", f"stream?versions={name}:0"):
                 answer = await asyncio.wait_for(ada.call("GET", f"/v1/sync/{path}"), 60)

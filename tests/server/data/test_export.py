@@ -20,6 +20,7 @@ from property.rows import (
     relationship,
     session,
     summary,
+    sync_path,
 )
 from server.agents.agent_events import event
 from server.agents.test_spool import email_of, spool_events
@@ -41,7 +42,7 @@ PROSE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice
 
 async def pulled(person, collection):
     """Return the live rows with the exact JSON text of the pull response."""
-    answer = await person.call("GET", f"/v1/sync/{collection}/0/pull?limit=1000")
+    answer = await person.call("GET", f"{sync_path(collection)}/pull?limit=1000")
     rows = msgspec.json.decode(answer.content, type=Pulled).documents
     assert len(rows) < 1000, "the test reads only one page of rows"
     texts = [bytes(row).decode() for row in rows]
@@ -51,7 +52,7 @@ async def pulled(person, collection):
 async def push_text(person, collection, texts):
     """Push rows as literal JSON text. Return the rejected rows."""
     body = "[" + ",".join(f'{{"newDocumentState":{text}}}' for text in texts) + "]"
-    answer = await person.call("POST", f"/v1/sync/{collection}/0/push", content=body.encode())
+    answer = await person.call("POST", f"{sync_path(collection)}/push", content=body.encode())
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -25,7 +25,6 @@ PARAMETERS = {
     "observation_id": "{observation}",
     "external_id": CANARY,
     "type": "person",
-    "version": "0",
     "model": "{document}",
     "job": "extract.episodes.{episode}",
     "path": "{session}",

@@ -16,6 +16,7 @@ import zipfile
 from litestar import Litestar
 
 from property import rows as make
+from property.rows import sync_path, version_of
 from property.sync_wire import COLLECTIONS
 from server.agents.agent_events import join_project
 from server.http.route_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, TABLE, rows
@@ -52,7 +53,8 @@ async def ask(h, person, route, request, ids):
     request = filled(request, ids)
     if "files" in request:
         request["files"] = {name: tuple(file) for name, file in request["files"].items()}
-    parameters = {**filled(PARAMETERS, ids), "name": request.pop("name", "")}
+    name = request.pop("name", "")
+    parameters = {**filled(PARAMETERS, ids), "name": name, "version": str(version_of(name))}
     assert set(re.findall(r"{(\w+)}", path)) <= parameters.keys(), (
         f"{route}: add this parameter to PARAMETERS"
     )
@@ -202,7 +204,7 @@ def test_stream_contains_only_changes_of_its_own_account(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            paths = ["/v1/sync/stream", *(f"/v1/sync/{name}/0/pullStream" for name in COLLECTIONS)]
+            paths = ["/v1/sync/stream", *(f"{sync_path(name)}/pullStream" for name in COLLECTIONS)]
             streams = [asyncio.create_task(bob.call("GET", path)) for path in paths]
             await h.streams(len(streams))
             ids = await fill(h, ada)

@@ -20,7 +20,7 @@ PLACES = [
     "/v1",
     "/v1/nowhere",
     "/v1/sync/documents",
-    "/v1/sync/documents/0",
+    "/v1/sync/documents/1",
     "/v1/sync/documents/zero/pull",
     "/schema/nowhere",
     "/schema/files/nowhere.js",

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from property.rows import entity, episode, fact, project, session
+from property.rows import entity, episode, fact, project, session, version_of
 from server.accounts.account_clients import with_browser
 from server.chat.assistant_server import events_of
 from server.http.openapi_document import load_document
@@ -215,7 +215,7 @@ async def _sync(api, ada):
     assert answer["syncError"]["code"] == "INVALID"
     # These collections also contain deleted rows.
     for collection in ("documents", "vectorEmbeddings", "sessions", "facts"):
-        path = {"name": collection, "version": 0}
+        path = {"name": collection, "version": version_of(collection)}
         assert (await api.call(ada, "pull", path=path)).json()["documents"], collection
     await api.call(ada, "pull", 409, path=facts, params={"id": "another"})
     await api.call(ada, "pull", 503, path=facts | {"version": 9})

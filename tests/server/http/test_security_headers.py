@@ -66,7 +66,7 @@ def test_private_responses_forbid_caching(tmp_path):
             for method, place, body in (
                 ("GET", "/v1/me", None),
                 ("GET", "/v1/documents", None),
-                ("GET", "/v1/sync/documents/0/pull", None),
+                ("GET", "/v1/sync/documents/1/pull", None),
                 ("GET", "/v1/export", None),
                 ("POST", "/v1/search", {"query": "mine", "sessionId": "s1"}),
                 ("GET", "/v1/nowhere", None),

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from property.rows import day, episode, session
+from property.rows import day, episode, session, sync_path
 from server.memory.extracting_server import (
     REPLY,
     extracted_rows,
@@ -19,7 +19,7 @@ OLD = episode("e1", "s1", userMessage="old words")
 async def import_rows(person, *rows, collection="episodes"):
     """Push rows as the app does when it imports an export."""
     batch = [{"newDocumentState": row, "imported": True} for row in rows]
-    answer = await person.call("POST", f"/v1/sync/{collection}/0/push", json=batch)
+    answer = await person.call("POST", f"{sync_path(collection)}/push", json=batch)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -14,7 +14,7 @@ from vademecum.services.memory.scope import ProjectSelector, parse_project_param
 
 
 def project(row_id: str, name: str) -> dict[str, Any]:
-    return {"id": row_id, "name": name, "createdAt": T, "updatedAt": T, "_deleted": False}
+    return {"id": row_id, "name": name, "documentIds": [], "createdAt": T, "updatedAt": T, "_deleted": False}
 
 
 async def furnished(h: Harness) -> Person:

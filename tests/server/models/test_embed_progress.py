@@ -48,7 +48,7 @@ async def test_stream_reports_embedding_progress_at_limited_rate(tmp_path, singl
     async with serve(tmp_path, model=single_model) as h, listen_on_port(h.app) as url:
         ada, bob = await h.person(), await h.person()
         async with (
-            listen(url, ada, "/v1/sync/documents/0/pullStream") as plain,
+            listen(url, ada, "/v1/sync/documents/1/pullStream") as plain,
             listen(url, ada, "/v1/sync/stream") as named,
             listen(url, ada, "/v1/sync/facts/0/pullStream") as other,
             listen(url, bob, "/v1/sync/stream") as foreign,

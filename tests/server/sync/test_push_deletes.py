@@ -21,7 +21,7 @@ def test_delete_stores_blank_tombstone_and_returns_no_row(tmp_path):
         assert await send(ada, "sessions", (dead(row), row)) == []
         kept = await stored(ada, "sessions", "s")
         assert kept == {"id": "s", "createdAt": day(1), "updatedAt": day(2), "_deleted": True, "title": "",
-                        "mode": "analysis"}  # fmt: skip
+                        "mode": "analysis", "documentScope": "chosen", "memory": "on"}  # fmt: skip
 
     alone(tmp_path, scenario)
 

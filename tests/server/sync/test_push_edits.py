@@ -62,7 +62,7 @@ def test_push_of_unchanged_rejected_row_stores_no_row(tmp_path, which):
 
 def test_edit_of_stored_row_is_accepted(tmp_path):
     async def scenario(ada):
-        row = episode("e", "s", citations=[{"documentId": "d", "filename": "d.txt", "page": 1}])
+        row = episode("e", "s", citations=[{"n": 1, "documentId": "d", "filename": "d.txt", "page": 1}])
         await send(ada, "sessions", (session("s"), None))
         await send(ada, "episodes", (row, None))
         assumed = {**dict(reversed(row.items())), "citations": [dict(reversed(row["citations"][0].items()))]}

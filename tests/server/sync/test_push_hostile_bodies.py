@@ -48,7 +48,7 @@ def test_malformed_push_body_stores_no_rows(tmp_path, body):
     async def scenario():
         async with serve(tmp_path) as h:
             ada = await h.person()
-            answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body)
+            answer = await ada.call("POST", "/v1/sync/sessions/1/push", content=body)
             check_problem(answer, 400, "BAD_REQUEST")
             assert await ada.pull("sessions") == []
 
@@ -61,7 +61,7 @@ def test_invalid_rows_are_rejected_and_valid_rows_of_push_stored(tmp_path):
             ada = await h.person()
             batch = [{"newDocumentState": row} for row in BAD_ROWS]
             answer = await ada.call(
-                "POST", "/v1/sync/sessions/0/push", content=json.dumps([*batch, json.loads(GOOD)]).encode()
+                "POST", "/v1/sync/sessions/1/push", content=json.dumps([*batch, json.loads(GOOD)]).encode()
             )
             assert answer.status_code == 200, answer.text
             assert [row["syncError"]["code"] for row in answer.json()] == ["INVALID"] * len(BAD_ROWS)
@@ -77,7 +77,7 @@ def test_unusual_characters_round_trip_or_are_rejected(tmp_path, text):
             ada = await h.person()
             row = json.dumps(session("a", title="t")).replace('"t"', f'"{text}"')
             body = f'[{{"newDocumentState": {row}}}]'.encode()
-            answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body)
+            answer = await ada.call("POST", "/v1/sync/sessions/1/push", content=body)
             assert answer.status_code in (200, 400)
             stored = await ada.pull("sessions")
             told = answer.json() if answer.status_code == 200 else []
@@ -108,7 +108,7 @@ def test_oversized_push_body_gets_a_problem_response(tmp_path):
     async def scenario():
         async with serve(tmp_path, body_max=10_000) as h:
             ada = await h.person()
-            answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=b"[" + b" " * 20_000 + b"]")
+            answer = await ada.call("POST", "/v1/sync/sessions/1/push", content=b"[" + b" " * 20_000 + b"]")
             check_problem(answer, 413, "TOO_LARGE")
 
     run(scenario)

@@ -167,7 +167,7 @@ def test_fields_of_answer_are_merged_as_one_group(tmp_path):
         await send(ada, "sessions", (session("s"), None))
         old = episode("e", "s", aiResponse="", status="streaming")
         theirs = {**old, "status": "stopped"}
-        cited = [{"documentId": "d", "filename": "d.txt"}]
+        cited = [{"n": 1, "documentId": "d", "filename": "d.txt"}]
         mine = {**old, "aiResponse": "all", "citations": cited, "model": "m", "userMessage": "edited"}
         assert await merged(ada, "episodes", old, theirs, mine) == bumped({**theirs, "userMessage": "edited"})
 

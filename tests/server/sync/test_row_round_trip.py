@@ -42,7 +42,7 @@ def test_rows_of_each_collection_are_pulled_as_pushed(tmp_path):
             "projects": make.project("p", description="of it"),
             "sessions": make.session("s", projectId="p", externalId="e"),
             "episodes": make.episode(
-                "e", "s", model="m", citations=[{"documentId": "d", "filename": "f", "page": 2}]
+                "e", "s", model="m", citations=[{"n": 1, "documentId": "d", "filename": "f", "page": 2}]
             ),
             "facts": make.fact("f", sourceDocumentId="d"),
             "memories": make.memory("m", projectId="p", sessionIds=["s"], supersedes="m0"),
@@ -63,7 +63,7 @@ def test_lone_surrogate_is_replaced_and_row_returned(tmp_path):
     """A client may cut a title inside an emoji. JavaScript then writes the lone surrogate as an escape."""
 
     async def scenario(ada):
-        path = "/v1/sync/sessions/0/push"
+        path = "/v1/sync/sessions/1/push"
         whole, cut = make.session("whole", title="Ferry 🚢"), make.session("cut", title="HALF")
 
         def batch(*pairs):
@@ -94,7 +94,7 @@ def test_replacement_character_is_pulled_as_pushed(tmp_path):
     async def scenario(ada):
         rows = [make.session("a", title="\\ufffd"), make.session("b", title="\ufffd")]
         body = json.dumps([{"newDocumentState": row} for row in rows])  # ASCII with escape sequences
-        answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body.encode())
+        answer = await ada.call("POST", "/v1/sync/sessions/1/push", content=body.encode())
         assert (answer.status_code, answer.json()) == (200, [])
         assert [await stored(ada, "sessions", row["id"]) for row in rows] == rows
 

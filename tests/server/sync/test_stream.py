@@ -91,7 +91,7 @@ def test_forget_of_empty_account_reaches_streams(tmp_path):
     async def scenario(h, url, ada):
         async with (
             listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
-            listen(url, ada, "/v1/sync/stream?versions=facts:0,sessions:0") as two,
+            listen(url, ada, "/v1/sync/stream?versions=facts:0,sessions:1") as two,
         ):
             at = await forget_everything(ada)
             for stream in (one, two):
@@ -107,7 +107,7 @@ def test_rows_deleted_by_cascade_reach_all_streams(tmp_path):
     async def scenario(h, url, ada):
         await send(ada, "sessions", (session("s"), None))
         await send(ada, "documents", (document(ada.id, "d", activeSessions=["s"]), None))
-        async with listen(url, ada, "/v1/sync/stream?versions=documents:0,sessions:0") as stream:
+        async with listen(url, ada, "/v1/sync/stream?versions=documents:1,sessions:1") as stream:
             await ada.call("DELETE", "/v1/sessions/s")
             await stream.wait_until(lambda: stream.rows("documents") and stream.rows("sessions"))
             assert (

@@ -4,7 +4,7 @@ import { ago, percent, since } from "../../../web/src/locale/format.ts";
 import { t } from "../../../web/src/locale/t.ts";
 import { replacedTexts, nameOf } from "../../../web/src/core/schema/rowText.ts";
 import type { Task } from "../../../web/src/core/documents/uploadTask.ts";
-import { storedSentences } from "../../../web/src/core/chat/storedSentences.ts";
+import { UNSENDABLE } from "../../../web/src/core/sync/unsendable.ts";
 import { leftOutText } from "../../../web/src/ui/conversation/leftOutText.ts";
 import { noAssistantReason } from "../../../web/src/ui/conversation/noAssistantReason.ts";
 import { stageLabel } from "../../../web/src/ui/documents/uploadText.ts";
@@ -102,8 +102,8 @@ test("technical rejection messages get a plain introduction", () => {
   expect(rejectionMessage({ code: "DUPLICATE", message: "`externalId` is taken." })).not.toContain(
     "externalId",
   );
-  const rejection = { code: "INVALID", message: storedSentences.refused };
-  expect(rejectionMessage(rejection)).toBe(storedSentences.refused);
+  const rejection = { code: "INVALID", message: UNSENDABLE };
+  expect(rejectionMessage(rejection)).toBe(UNSENDABLE);
   expect(rejectionMessage({ code: "TIER", message: "For people." })).toBe("For people.");
 });
 

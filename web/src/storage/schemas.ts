@@ -2,16 +2,16 @@
 
 import type { RxJsonSchema } from "rxdb/plugins/core";
 import type { Collections } from "../core/schema/rows.ts";
-import documents from "../../../schemas/documents.v0.json";
+import documents from "../../../schemas/documents.v1.json";
 import entities from "../../../schemas/entities.v0.json";
-import episodes from "../../../schemas/episodes.v0.json";
+import episodes from "../../../schemas/episodes.v1.json";
 import facts from "../../../schemas/facts.v0.json";
 import memories from "../../../schemas/memories.v0.json";
-import projects from "../../../schemas/projects.v0.json";
+import projects from "../../../schemas/projects.v1.json";
 import relationships from "../../../schemas/relationships.v0.json";
-import sessions from "../../../schemas/sessions.v0.json";
+import sessions from "../../../schemas/sessions.v1.json";
 import summaries from "../../../schemas/summaries.v0.json";
-import vectorEmbeddings from "../../../schemas/vectorEmbeddings.v0.json";
+import vectorEmbeddings from "../../../schemas/vectorEmbeddings.v1.json";
 
 export type Schemas = { [Name in keyof Collections]: RxJsonSchema<Collections[Name]> };
 

@@ -3,6 +3,7 @@
 instance          the DuckDB instance of the process, to which files are attached
 cursor, threads   statements with deadlines, and the threads that run them
 migrations        forward-only migrations with checksums
+row_upgrade       upgrades of rows to new schema versions
 user_database     one user's file: create, attach, commit, rewrite
 user_store        reads and writes of one user
 user_stores       all users: attach, pin, evict

@@ -182,6 +182,10 @@ def _select(cursor: Cursor, alias: str, columns: str, runs: Iterable[Run]) -> It
         yield from cursor.execute(parse_cached(cursor, statement), [low, high, name]).fetchall()
 
 
+def decode_head(head: str) -> StoredRowHead:
+    return _head.decode(head)
+
+
 def decode_rows(name: str, first: int, seqs: str, heads: str, bodies: str) -> list[Any]:
     """Return (seq, head, body) of each row of a segment. Raises DamagedSegment."""
     return decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))

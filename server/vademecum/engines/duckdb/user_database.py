@@ -20,6 +20,7 @@ from vademecum.engines.duckdb import migrations as migrate
 from vademecum.engines.duckdb.body_cache import BodyCache
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.row_upgrade import UPGRADED_TO, upgrade_rows
 from vademecum.engines.duckdb.segment_index import SegmentIndex, SegmentName, SegmentPlan
 from vademecum.engines.duckdb.segments import (
     NewChecksum,
@@ -171,6 +172,8 @@ class DatabaseFactory:
         cursor = self.instance.cursor()
         try:
             meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
+            if (upgraded_to := meta.pop(UPGRADED_TO, None)) is not None:
+                upgrade_rows(cursor, alias, int(upgraded_to), path.parent.name)
             new: dict[str, str] = {}
             is_without_epoch = "epoch" not in meta  # a new file, or one recovered after its log was truncated
             if is_without_epoch or notice:

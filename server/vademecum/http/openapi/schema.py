@@ -87,7 +87,7 @@ PARAMETERS: dict[str, Json] = {
     "query lwt": {"description": "The `lwt` of the last checkpoint; 0 or empty to start. A value above the account's `seq` returns `EPOCH` or, without `id`, an empty page with the current checkpoint.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
     "query id": {"description": "The `id` of the last checkpoint, unchanged. An `id` of another epoch returns `EPOCH`."},
     "query epoch": {"description": "The epoch of the client's last checkpoint (its `id`, or the part before the dot). An epoch other than the current one returns `EPOCH`."},
-    "query versions": {"description": "Collections and their schema versions; empty for all collections.", "example": "documents:0,sessions:0"},
+    "query versions": {"description": "Collections and their schema versions; empty for all collections.", "example": "documents:1,sessions:1"},
     "query name": {"description": "A filename, or a whole message that may name one."},
     "query sessionId": {"description": "The session on whose behalf the request is made."},
     "query email": {"description": "Return only the account with this email. The list is empty if there is none."},

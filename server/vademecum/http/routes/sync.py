@@ -162,14 +162,14 @@ async def pull_stream_route(request: Req, name: FromPath[str], version: FromPath
 async def stream_route(request: Req, versions: FromQuery[str] = "") -> Stream:
     """Stream the commits of several collections over one connection, because browsers limit the connections to a server. The
     events are like those of the stream of one collection, plus the collection's name.
-    `?versions=documents:0,sessions:0` selects collections and their schema versions."""
+    `?versions=documents:1,sessions:1` selects collections and their schema versions."""
     if not versions:
         return _stream(request, frozenset(request.services.registry.synced), named=True)
     names = set()
     for item in versions.split(","):
         name, _, version = item.partition(":")
         if not version.isascii() or not version.isdigit() or len(version) > 9:
-            raise BadRequest("`versions` must be a list such as documents:0,sessions:0.")
+            raise BadRequest("`versions` must be a list such as documents:1,sessions:1.")
         find_collection(request.services.registry, name, int(version))
         names.add(name)
     return _stream(request, frozenset(names), named=True)

@@ -38,6 +38,11 @@ RowTimestamp = Annotated[str, Meta(max_length=24)]  # `_check_timestamp` checks 
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Name = Annotated[str, Meta(max_length=255)]
 Text = Annotated[str, Meta(max_length=1_000_000)]
+Instructions = Annotated[str, Meta(max_length=8000)]
+Hash = Annotated[str, Meta(max_length=64)]
+Code = Annotated[str, Meta(max_length=64)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Cells = Annotated[str, Meta(max_length=64)]  # a range of a sheet, such as B2:D9
 Json = dict[str, Any]
 EntityType = Literal["person", "place", "project", "technology", "concept", "organization"]
 RootSource = Literal["config", "git", "folder", "home"]
@@ -87,7 +92,27 @@ def _timestamp_problem(timestamp: str) -> str:
     return ""
 
 
+class Loss(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """Content of a file that its text lacks: what (a code), how often and, where known, of how many."""
+
+    code: Code
+    count: Count
+    of: Count | UnsetType = UNSET
+
+
+class Recognition(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """The pages whose text comes from OCR, and the mean confidence of that text."""
+
+    pages: Annotated[list[Count], Meta(max_length=100_000)]
+    confidence: Share
+
+
 class Document(Row, kw_only=True):
+    """The metadata of a file. Only the server sets `original`. `file_revision` counts the versions of the file.
+
+    `text_hash`: SHA-256 of the normalized text, or empty for documents from before version 1.
+    """
+
     user_id: Id
     origin_session_id: Annotated[str, Meta(max_length=100)]
     active_sessions: Annotated[list[Id], Meta(max_length=10_000)]
@@ -96,15 +121,32 @@ class Document(Row, kw_only=True):
     filename: Name
     mime_type: Name
     size: Count
-    content_hash: Annotated[str, Meta(max_length=64)]
+    content_hash: Hash
     chunk_count: Count
     page_count: Count | UnsetType = UNSET
     status: Literal["pending", "ready", "failed"]
     status_detail: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+    text_hash: Hash
+    original: Literal["none", "stored"]
+    file_revision: Count
+    losses: Annotated[list[Loss], Meta(max_length=100)] | UnsetType = UNSET
+    ocr: Recognition | UnsetType = UNSET
+    tags: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=20)] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_timestamp("lastAccessedAt", self.last_accessed_at)
+
+
+class Line(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A line of recognized text. `start`: its UTF-16 offset in the document's normalized text.
+
+    `box`: x, y, width and height in thousandths of the page.
+    """
+
+    start: Count
+    box: Annotated[list[Count], Meta(max_length=4)]
+    confidence: Share
 
 
 class Chunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -116,6 +158,9 @@ class Chunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_def
     tokens: Count
     page: Count | UnsetType = UNSET
     section: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+    sheet: Name | UnsetType = UNSET
+    cells: Cells | UnsetType = UNSET
+    lines: Annotated[list[Line], Meta(max_length=1000)] | UnsetType = UNSET
 
 
 BLOCK_CHUNKS = 16
@@ -123,10 +168,14 @@ DIMS_MAX = 4096
 
 
 class VectorEmbedding(Row, kw_only=True):
-    """A block of up to 16 consecutive chunks. `embedding`: base64 of little-endian float32, n x dims, or null."""
+    """A block of up to 16 consecutive chunks. `embedding`: base64 of little-endian float32, n x dims, or null.
+
+    `text_hash`: the document's `text_hash` when the block was made.
+    """
 
     document_id: DocumentId
     block: Count
+    text_hash: Hash
     model: Annotated[str, Meta(max_length=128)]
     dims: Annotated[int, Meta(ge=0, le=DIMS_MAX)]
     chunks: Annotated[list[Chunk], Meta(min_length=1, max_length=BLOCK_CHUNKS)]
@@ -145,44 +194,75 @@ class VectorEmbedding(Row, kw_only=True):
 
 
 class Project(Row, kw_only=True):
+    """A named, isolated group of sessions. `document_ids`: the documents that its sessions search."""
+
     name: Name
     description: Text | UnsetType = UNSET
+    instructions: Instructions | UnsetType = UNSET
+    document_ids: Annotated[list[Id], Meta(max_length=10_000)]
 
 
 class Session(Row, kw_only=True):
+    """A chat. `document_scope`: which documents it searches besides those whose `activeSessions` contain it.
+
+    `memory`: `off` if nothing is recalled for it or extracted from it. `excluded`: ids of rows that are not recalled.
+    """
+
     title: Annotated[str, Meta(max_length=1000)]
     mode: Literal["analysis", "authoritative"]
     external_id: Annotated[str, Meta(min_length=1, max_length=255)] | UnsetType = UNSET
     project_id: Id | UnsetType = UNSET
+    document_scope: Literal["chosen", "project", "all", "none"]
+    memory: Literal["on", "off"]
+    excluded: Annotated[list[Id], Meta(max_length=1000)] | UnsetType = UNSET
+    model: Name | UnsetType = UNSET
 
 
 class Citation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """A source of an answer.
+    """A source of an answer. `n`: the number of the passage in the prompt. `ocr`: the confidence of recognized text.
 
     It names the passage but never quotes it, so that no text of a deleted document remains.
     """
 
+    n: Count
     document_id: Id
     filename: Name
     page: Count | UnsetType = UNSET
     block: Count | UnsetType = UNSET
     chunk_index: Count | UnsetType = UNSET
+    text_hash: Hash | UnsetType = UNSET
+    sheet: Name | UnsetType = UNSET
+    cells: Cells | UnsetType = UNSET
+    ocr: Share | UnsetType = UNSET
+
+
+class Notice(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """A remark on an answer, as a code that the app puts into words, and the names of the files that it is about."""
+
+    code: Code
+    names: Annotated[list[Name], Meta(max_length=1000)] | UnsetType = UNSET
 
 
 class Episode(Row, kw_only=True):
+    """A turn. `memory`: `off` if nothing is extracted from it."""
+
     session_id: Id
     user_message: Text
     ai_response: Text
     citations: Annotated[list[Citation], Meta(max_length=1000)]
     status: Literal["queued", "streaming", "done", "stopped", "failed"]
-    model: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
+    model: Name | UnsetType = UNSET
+    feedback: Literal["up", "down"] | UnsetType = UNSET
+    feedback_text: Annotated[str, Meta(max_length=4000)] | UnsetType = UNSET
+    notices: Annotated[list[Notice], Meta(max_length=20)] | UnsetType = UNSET
+    memory: Literal["off"] | UnsetType = UNSET
 
 
 class Fact(Row, kw_only=True):
     key: Name
     value: Text
     source_removed: bool
-    confidence: Annotated[float, Meta(ge=0, le=1)]
+    confidence: Share
     confirmed: bool
     source_document_id: Id | UnsetType = UNSET
 
@@ -284,6 +364,8 @@ class Collection:
     parents: Mapping[str, str] = field(default_factory=dict)
     references: tuple[Reference, ...] = ()
     frozen: tuple[str, ...] = ()
+    # Maps each field that only the server sets to its value in a new row. Devices cannot change it.
+    server_fields: Mapping[str, Any] = field(default_factory=dict)
     sets: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
     latest: tuple[str, ...] = ("updatedAt",)
@@ -302,25 +384,40 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection(
         "documents",
         Document,
+        version=1,
         references=(Reference("activeSessions", "sessions"),),
         frozen=("originSessionId",),
-        sets=("activeSessions",),
+        server_fields={"original": "none"},
+        sets=("activeSessions", "tags"),
         counters=("accessCount",),
         latest=("updatedAt", "lastAccessedAt"),
-        together=(("contentHash", "size", "chunkCount", "pageCount", "status", "statusDetail"),),
+        together=(
+            (
+                *("contentHash", "textHash", "size", "chunkCount", "pageCount"),
+                *("status", "statusDetail", "fileRevision", "losses", "ocr"),
+            ),
+        ),
         indexes=("createdAt", "lastAccessedAt"),
     ),
     Collection(
         "vectorEmbeddings",
         VectorEmbedding,
+        version=1,
         parents={"documentId": "documents"},
         merges=False,
         indexes=("documentId",),
     ),
-    Collection("projects", Project),
+    Collection(
+        "projects",
+        Project,
+        version=1,
+        references=(Reference("documentIds", "documents"),),
+        sets=("documentIds",),
+    ),
     Collection(
         "sessions",
         Session,
+        version=1,
         references=(Reference("projectId", "projects"),),
         unique="externalId",
         indexes=("updatedAt",),
@@ -328,8 +425,9 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection(
         "episodes",
         Episode,
+        version=1,
         parents={"sessionId": "sessions"},
-        together=(("aiResponse", "citations", "status", "model"),),
+        together=(("aiResponse", "citations", "status", "model", "notices"),),
         indexes=("sessionId", "createdAt"),
     ),
     Collection(

@@ -24,7 +24,13 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
         return [name for name in names if name in stored or name in new]
 
     merged = dict(stored)
-    special = {*collection.sets, *collection.counters, *collection.latest, *collection.frozen}
+    special = {
+        *collection.sets,
+        *collection.counters,
+        *collection.latest,
+        *collection.frozen,
+        *collection.server_fields,
+    }
     grouped = {name for group in collection.together for name in group}
     alone = [(name,) for name in {**base, **stored, **new} if name not in special and name not in grouped]
     for group in (*collection.together, *alone):
@@ -48,7 +54,7 @@ def merge_without_base(collection: Collection, stored: Json, new: Json, now: str
     """
     is_newer = min(new["updatedAt"], now) > min(stored["updatedAt"], now)
     united = dict(new if is_newer else stored)
-    for name in collection.frozen:
+    for name in (*collection.frozen, *collection.server_fields):
         if name in stored:
             united[name] = stored[name]
     for name in collection.sets:

@@ -167,7 +167,9 @@ async def _read_labels(store: UserStore, places: Iterable[str]) -> Mapping[str, 
 
 
 def _label(place: str, container: _Container) -> str:
-    return f'session "{container.title}"' if place.startswith(SESSIONS) else f'project "{container.name}"'
+    if not place.startswith(SESSIONS):
+        return f'project "{container.name}"'
+    return f'session "{container.title}"' if container.title else "untitled session"
 
 
 def _prompt_line(one: Recollection, place: str) -> RecalledMemory:

@@ -50,9 +50,9 @@ agent-events.jsonl         only in an export of everything: events of agents tha
                            rejected and are kept for a while: {"file": its path, "event": the event} per line, or
                            "text" if it is not JSON, or "unread" with the reason why the server cannot read it
 
-To import it elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push, with `"imported": true`
-beside it, so that no language model is called for old chats. The `userId` of a document must be the id of the account
-that it is pushed to.
+To import it elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/<version>/push, with
+`"imported": true` beside it, so that no language model is called for old chats. The `userId` of a document must be
+the id of the account that it is pushed to.
 """
 
 

@@ -33,6 +33,8 @@ CONTENT = (
     "filename",
     "userMessage",
     "aiResponse",
+    "feedbackText",
+    "instructions",
     "text",
     "value",
     "content",

@@ -17,7 +17,7 @@ import msgspec
 from vademecum.engines.files.result import SECTION_MAX, Parsed, Unreadable
 from vademecum.engines.files.subprocess_runner import parse
 from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
-from vademecum.model.documents.chunking import Chunk, chunk
+from vademecum.model.documents.chunking import Chunk, chunk, document_text
 from vademecum.model.records.store_interface import UserStores
 from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.sync.cascade import delete_with_dependents
@@ -91,7 +91,7 @@ class UploadService:
             return Uploaded(same_content.row, existing=True)
         if same_content is None and document_count >= limits.documents:
             raise _full(file, limits)  # without parsing the file; the transaction checks the limit again
-        parsed, chunks = await _read(file)
+        parsed, chunks, text_hash = await _read(file)
         document = {
             **_unread(user_id, file),
             "mimeType": parsed.mime_type,
@@ -100,6 +100,9 @@ class UploadService:
             "chunkCount": len(chunks),
             **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
             "status": "pending",
+            "textHash": text_hash,
+            "original": "none",
+            "fileRevision": 1,
         }
         tokens = await self._inference.count_tokens([c.text for c in chunks])
 
@@ -129,15 +132,20 @@ def check_file_size(name: str, size: int, limits: Limits) -> None:
         )
 
 
-async def _read(file: UploadedFile) -> tuple[Parsed, list[Chunk]]:
+async def _read(file: UploadedFile) -> tuple[Parsed, list[Chunk], str]:
+    """Return three values: the parsed file, its chunks, and the SHA-256 of its normalized text."""
     try:
         parsed = await parse(file.content.fileno(), file.name)
-        chunks = await asyncio.to_thread(chunk, parsed.parts)
+        chunks, text_hash = await asyncio.to_thread(lambda: (chunk(parsed.parts), _text_hash(parsed)))
         if not chunks:
             raise Unreadable("EMPTY")
     except Unreadable as error:
         raise UnreadableFile(error.message, code=error.code) from error
-    return parsed, chunks
+    return parsed, chunks, text_hash
+
+
+def _text_hash(parsed: Parsed) -> str:
+    return hashlib.sha256(document_text(parsed.parts).encode()).hexdigest()
 
 
 def _unread(user_id: str, file: UploadedFile) -> Json:
@@ -226,7 +234,7 @@ def _store(
     row = {**document, **times, "lastAccessedAt": now}
     if known is not None:
         row = _completed(tx, known.row, row)
-    blocks = _blocks(row["id"], chunks, tokens, times)
+    blocks = _blocks(row, chunks, tokens, times)
     for key in set(list_block_keys(tx, row["id"])) - {f"vectorEmbeddings/{block['id']}" for block in blocks}:
         delete_with_dependents(tx, key)
     row = row_operations.put(tx, "documents", row, limits)
@@ -242,19 +250,20 @@ def _completed(tx: Transaction, before: Json, read: Json) -> Json:
     """
     for session_id in read["activeSessions"]:
         before = borrow(tx, before["id"], session_id)
-    of_the_file = ("mimeType", "size", "chunkCount", "pageCount", "status", "updatedAt")
+    of_the_file = ("mimeType", "size", "textHash", "chunkCount", "pageCount", "status", "updatedAt")
     old = {name: value for name, value in before.items() if name not in ("pageCount", "statusDetail")}
     return old | {name: read[name] for name in of_the_file if name in read}
 
 
-def _blocks(document_id: str, chunks: Sequence[Chunk], tokens: Sequence[int], times: Json) -> list[Json]:
+def _blocks(document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], times: Json) -> list[Json]:
     blocks = []
     pairs = list(zip(chunks, tokens, strict=True))
     for number, first in enumerate(range(0, len(pairs), BLOCK_CHUNKS)):
         block = {
-            "id": f"{document_id}.{number}",
-            "documentId": document_id,
+            "id": f"{document['id']}.{number}",
+            "documentId": document["id"],
             "block": number,
+            "textHash": document["textHash"],
             "model": "",
             "dims": 0,
             "chunks": [_wire_chunk(c, n) for c, n in pairs[first : first + BLOCK_CHUNKS]],

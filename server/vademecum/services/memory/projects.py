@@ -16,7 +16,7 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Create a project. Raises BadRequest for a blank name."""
     _check_name(fields)
-    return row_operations.add(tx, "projects", fields, limits)
+    return row_operations.add(tx, "projects", {**fields, "documentIds": []}, limits)
 
 
 def change(tx: Transaction, project_id: str, fields: Json, limits: Limits) -> Json:

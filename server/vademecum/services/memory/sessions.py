@@ -16,8 +16,12 @@ from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
-    """Create a session. Raises Duplicate for an external id in use, NotFound for a missing project."""
-    return row_operations.add(tx, "sessions", {**fields, "mode": "analysis"}, limits)
+    """Create a session that searches chosen documents only, because its client may not show a scope to the user.
+
+    Raises Duplicate for an external id in use, NotFound for a missing project.
+    """
+    defaults = {"mode": "analysis", "documentScope": "chosen", "memory": "on"}
+    return row_operations.add(tx, "sessions", {**fields, **defaults}, limits)
 
 
 def change(tx: Transaction, external_id: str, fields: Json, limits: Limits) -> Json:

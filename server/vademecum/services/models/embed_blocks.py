@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 COLLECTION = "vectorEmbeddings"
 BLOCKS_PER_TURN = 4
 MAX_ATTEMPTS = 3
-FAILED_DETAIL = (
-    "A part of this document could not be embedded, so search finds that part only by its words. Add the document "
-    "again to retry."
-)
+NOT_EMBEDDED = "not_embedded"  # code of documents of which search finds a part only by its words
 
 _log = structlog.get_logger("vademecum.embed")
 
@@ -240,7 +237,7 @@ def _write_status(
             continue
         has_all_chunks = counts.get(row["id"], 0) >= row["chunkCount"] > 0
         if row["id"] in failed:
-            updated = {**row, "status": "failed", "statusDetail": FAILED_DETAIL}
+            updated = {**row, "status": "failed", "statusDetail": NOT_EMBEDDED}
         elif has_all_chunks and row["id"] not in incomplete:
             updated = {**row, "status": "ready"}
         else:

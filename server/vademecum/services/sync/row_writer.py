@@ -202,10 +202,9 @@ def _find_merge_problem(collection: Collection, row: Json) -> str | None:
 
 
 def _keep_frozen_fields(collection: Collection, proposed: Json, stored: StoredRow | None) -> Json:
-    """Return `proposed` with the frozen fields of the stored live row, if there is one."""
-    if stored is None or stored.deleted:
-        return proposed
-    changed = {
-        f: stored.row[f] for f in collection.frozen if f in stored.row and proposed.get(f) != stored.row[f]
-    }
+    """Return `proposed` with the frozen fields of the stored live row, if there is one, and with the server's own fields."""
+    before = stored.row if stored is not None and not stored.deleted else {}
+    fixed = {name: before[name] for name in collection.frozen if name in before}
+    fixed |= {name: before.get(name, initial) for name, initial in collection.server_fields.items()}
+    changed = {name: value for name, value in fixed.items() if proposed.get(name) != value}
     return {**proposed, **changed} if changed else proposed

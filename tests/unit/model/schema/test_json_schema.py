@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).parents[4]
 
 # A new hash means that the protocol has changed for every device. Before you enter it, raise the version of the
 # collection, keep the old schema file, and write the migration.
-WIRE = "9c33c89bb0e268b796b2ebfa71256d9021b7b9743ddbf5b25b900b0f4e33ddbe"
+WIRE = "28b328492ee8d04a1f8e5ec53c492690ab867ad9af6511a3c772b324aebeabc3"
 
 
 @pytest.mark.parametrize(("path", "content"), render_files().items(), ids=render_files())
@@ -53,3 +53,26 @@ def test_schemas_accept_blank_strings():
 
     for collection in COLLECTIONS:
         walk({k: v for k, v in json_schema(collection).items() if k != "description"})
+
+
+# Properties that RxDB 16 and 17 define on documents. RxDB 16 cannot open a collection with a field of such a name.
+RXDB_NAMES = {
+    *(
+        "primary",
+        "revision",
+        "deleted",
+        "collection",
+        "isInstanceOfRxDocument",
+        "get",
+        "set",
+        "update",
+        "patch",
+    ),
+    *("modify", "remove", "close", "toJSON", "toMutableJSON", "populate", "getLatest", "putAttachment"),
+    *("incrementalUpdate", "incrementalModify", "incrementalPatch", "incrementalRemove"),
+}
+
+
+@pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda collection: collection.name)
+def test_no_field_has_the_name_of_a_property_of_rxdb_documents(collection):
+    assert RXDB_NAMES.isdisjoint(json_schema(collection)["properties"])

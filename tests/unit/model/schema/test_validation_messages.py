@@ -29,7 +29,7 @@ def test_each_pattern_has_a_matching_example():
 
 
 ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-01-01T00:00:00.000Z",
-       "documentId": "d", "block": 0, "model": "", "dims": 0, "embedding": None,
+       "documentId": "d", "block": 0, "textHash": "", "model": "", "dims": 0, "embedding": None,
        "chunks": [{"index": 0, "start": 0, "text": "t", "tokens": 1}]}  # fmt: skip
 
 

@@ -251,11 +251,11 @@ test("a quotation answer lists memories separately from quotations", async () =>
   await insert(records, "sessions", { id: "s", title: "Flat" });
   await insert(records, "memories", { id: "m", text: "The rent went up in spring." });
   const id = await askAndDefer("When is the rent due?");
-  const { aiResponse, citations } = await turn(id);
+  const { aiResponse, citations, notices } = await turn(id);
   const [fromDocuments, remembered] = aiResponse.split("**Remembered, not from your documents:**");
   expect(fromDocuments).toContain("The rent is due in May.");
   expect(remembered).toContain("The rent went up in spring.");
-  expect(fromDocuments).toContain("Searched by words alone"); // because this device has no embedding model
+  expect(notices).toEqual([{ code: "words_only" }]); // because this device has no embedding model
   expect(citations).toHaveLength(1);
 });
 

@@ -1,7 +1,7 @@
 /** Questions about files that are still uploading, with the real uploads, answers and database, no server. */
 
 import type { AccountDatabase } from "../../../../web/src/storage/accountDatabase.ts";
-import { storedSentences } from "../../../../web/src/core/chat/storedSentences.ts";
+import { notice } from "../../../../web/src/core/chat/notices.ts";
 import { waitForUploads } from "../../../../web/src/backend/uploads/waitForUploads.ts";
 import { AnswerService } from "../../../../web/src/backend/chat/answerQuestion.ts";
 import { EmbeddingModel } from "../../../../web/src/backend/library/embeddingModel.ts";
@@ -54,7 +54,7 @@ test("a question asked during an upload is answered from the file", async () => 
   const row = await answered(await answers.ask("s", "How much is the rent?"));
   expect(row).toMatchObject({ status: "done", citations: [{ filename: "lease.txt" }] });
   expect(row.aiResponse).toContain("940 euros");
-  expect(row.aiResponse).not.toContain("lease.txt"); // no notice, because the answer uses the file
+  expect(row.notices).not.toContainEqual(notice("files_not_read", ["lease.txt"])); // the answer uses it
 });
 
 test("a question waits only for its chat's files", async () => {
@@ -62,15 +62,13 @@ test("a question waits only for its chat's files", async () => {
   const { answers, uploads } = conversation;
   await uploads.add([LEASE, MINUTES], "s");
   const other = await answers.ask("other", "How much is the rent?");
-  expect((await answered(other)).aiResponse).toContain(storedSentences.noDocuments);
+  expect(await answered(other)).toMatchObject({ aiResponse: "", notices: [notice("no_documents")] });
   const id = await answers.ask("s", "How much is the rent?");
   await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt", "minutes.txt"]));
   expect(await turn(id)).toMatchObject({ status: "queued", aiResponse: "" });
   answers.answerWithoutWaiting(id);
-  const { aiResponse } = await answered(id);
-  expect(aiResponse).toBe(
-    `${storedSentences.noDocuments}\n\n${storedSentences.without(["lease.txt", "minutes.txt"])}`,
-  );
+  const notices = [notice("no_documents"), notice("files_not_read", ["lease.txt", "minutes.txt"])];
+  expect(await answered(id)).toMatchObject({ aiResponse: "", notices });
   await cancelAll(conversation);
 });
 
@@ -81,14 +79,14 @@ test("an answer names the canceled file that it does not use", async () => {
   const id = await answers.ask("s", "How much is the rent?");
   await soon(() => expect(awaitedFiles(conversation, id)).toEqual(["lease.txt"]));
   await cancelAll(conversation);
-  expect((await answered(id)).aiResponse).toContain(storedSentences.without(["lease.txt"]));
+  expect((await answered(id)).notices).toContainEqual(notice("files_not_read", ["lease.txt"]));
 });
 
 test("a question does not wait for failed or server-only files", async () => {
   const { answers, uploads } = begin();
   void uploads.add([MINUTES, new File([""], "empty.txt")], "s");
-  const { aiResponse } = await answered(await answers.ask("s", "What was agreed?"));
-  expect(aiResponse).toContain(storedSentences.without(["minutes.txt", "empty.txt"]));
+  const { notices } = await answered(await answers.ask("s", "What was agreed?"));
+  expect(notices).toContainEqual(notice("files_not_read", ["minutes.txt", "empty.txt"]));
 });
 
 test("Stop ends the wait for an upload and removes the draft", async () => {

@@ -33,6 +33,9 @@ function make(id: string, more: Partial<DocumentDoc> = {}): DocumentDoc {
     contentHash: "",
     chunkCount: 3,
     status: "ready",
+    textHash: "",
+    original: "none",
+    fileRevision: 1,
     ...more,
   };
 }

@@ -14,6 +14,8 @@ const session = (id: string, projectId?: string) => ({
   ...common(id),
   title: `Title of ${id}`,
   mode: "analysis" as const,
+  documentScope: "chosen" as const,
+  memory: "on" as const,
   ...inside(projectId),
 });
 const episode = (id: string, sessionId: string) => ({
@@ -41,8 +43,8 @@ const entity = (id: string, projectId: string) => ({
 
 const ROWS: Rows = {
   projects: [
-    { ...common("p1"), name: "Mill" },
-    { ...common("p2"), name: "Bakery" },
+    { ...common("p1"), name: "Mill", documentIds: [] },
+    { ...common("p2"), name: "Bakery", documentIds: [] },
   ],
   sessions: [session("loose"), session("in1", "p1"), session("in2", "p2")],
   episodes: [episode("e0", "loose"), episode("e1", "in1"), episode("e2", "in2")],

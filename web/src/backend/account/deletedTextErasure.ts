@@ -20,6 +20,7 @@ const MAX_CHANGES = 200;
 /** The fields whose old text stays in the browser's files after an edit. */
 export const TEXT_FIELDS = [
   ...["filename", "statusDetail", "chunks", "name", "description", "title", "userMessage", "aiResponse"],
+  ...["instructions", "feedbackText", "notices", "tags"],
   ...["key", "value", "text", "notes", "label", "content"],
 ];
 const CHECK_MS = 60_000;

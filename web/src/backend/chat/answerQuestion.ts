@@ -13,8 +13,8 @@ import { editRow } from "../../storage/editRow.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import { usedDocuments } from "../../core/chat/answers.ts";
 import { answerPriority } from "../../core/chat/answerPriority.ts";
-import { storedSentences } from "../../core/chat/storedSentences.ts";
-import { unfinishedFilenames, type Task } from "../../core/documents/uploadTask.ts";
+import { notice, noticesField } from "../../core/chat/notices.ts";
+import { unfinishedNotices, type Task } from "../../core/documents/uploadTask.ts";
 import { countUse } from "../library/documents.ts";
 import { whenAborted, waitForUploads, type IncomingFiles } from "../uploads/waitForUploads.ts";
 import { streamAnswer, fetchAssistant, type Assistant, type PromptSummary } from "./assistantClient.ts";
@@ -73,7 +73,7 @@ interface RunningAnswer {
 const DRAFT_INTERVAL_MS = 250; // limited, because the page parses the whole Markdown again at each update
 const LEADING_AND_TRAILING = { leading: true, trailing: true };
 
-type Answer = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
+type Answer = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model" | "notices">;
 
 export class AnswerService {
   /** The answers that this tab is writing, by turn id. */
@@ -202,7 +202,7 @@ export class AnswerService {
     const found = await this.#context.database.episodes.findOne(episodeId).exec();
     if (!found) return null;
     if (userMessage !== undefined && userMessage !== found.userMessage) {
-      await editRow<EpisodeDoc>(found, ({ model: _, ...row }) => ({
+      await editRow<EpisodeDoc>(found, ({ model: _, notices: __, ...row }) => ({
         ...row,
         ...{ userMessage, aiResponse: "", citations: [], status: "queued", updatedAt: now() },
       }));
@@ -294,8 +294,7 @@ export class AnswerService {
     signal.throwIfAborted();
     this.#updateDraft(row.id, { pendingFiles: [] });
     const answered = await this.#answer(row, signal);
-    const parts = [answered.aiResponse, ...unfinishedFilenames(missing)];
-    return { ...answered, aiResponse: parts.filter(Boolean).join("\n\n") };
+    return { ...answered, ...noticesField([...(answered.notices ?? []), ...unfinishedNotices(missing)]) };
   }
 
   async #waitForFiles({ id, sessionId }: EpisodeDoc, enough: AbortSignal): Promise<Task[]> {
@@ -374,17 +373,17 @@ export class AnswerService {
   }
 
   async #answerWithQuotations(row: EpisodeDoc): Promise<Answer> {
-    const [{ aiResponse, citations }, remembered] = await Promise.all([
+    const [{ aiResponse, citations, notices }, remembered] = await Promise.all([
       this.#quotations(row),
       this.#memoryText(row),
     ]);
     const said = [aiResponse, remembered].filter(Boolean).join("\n\n");
-    return { aiResponse: said, citations, status: "done", model: QUOTES };
+    return { aiResponse: said, citations, status: "done", model: QUOTES, ...noticesField(notices) };
   }
 
   async #quotations({ userMessage, sessionId }: EpisodeDoc): Promise<QuotationAnswer> {
     if (!this.#context.account.limits.searchesDocuments)
-      return { aiResponse: storedSentences.noSearch, citations: [] };
+      return { aiResponse: "", citations: [], notices: [notice("no_search")] };
     const searcher = await this.#searcher();
     return quotationAnswer(userMessage, await searcher.search(userMessage, sessionId, MAX_QUOTED));
   }
@@ -448,7 +447,11 @@ export class AnswerService {
       const found = await this.#context.database.episodes.findOne(episodeId).exec();
       if (found && answerPriority(found) > answerPriority(answered)) return false;
       if (found && answered.status === "done") await this.#countUse(found.id, usedDocuments(answered));
-      const change = ({ model: _, ...row }: EpisodeDoc) => ({ ...row, ...answered, updatedAt: now() });
+      const change = ({ model: _, notices: __, ...row }: EpisodeDoc) => ({
+        ...row,
+        ...answered,
+        updatedAt: now(),
+      });
       if (found) await editRow<EpisodeDoc>(found, change);
       return true;
     };
@@ -456,6 +459,6 @@ export class AnswerService {
   }
 }
 
-function citationOf(told: PromptSummary["citations"][number]): Citation {
-  return toCitation({ ...told, page: told.page ?? null });
+function citationOf(passage: PromptSummary["citations"][number], at: number): Citation {
+  return toCitation({ ...passage, page: passage.page ?? null }, at + 1);
 }

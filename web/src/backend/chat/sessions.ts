@@ -5,7 +5,6 @@ import { editRow } from "../../storage/editRow.ts";
 import { isReplicated } from "../sync/pendingRows.ts";
 import { truncate } from "../../lib/truncate.ts";
 import type { SessionDoc } from "../../core/schema/rows.ts";
-import { storedSentences } from "../../core/chat/storedSentences.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
 const MAX_TITLE = 60;
@@ -23,12 +22,12 @@ export async function ensureSession(
     ...newRow(context, id),
     title: titleOf(firstMessage),
     mode: "analysis",
+    ...{ documentScope: "chosen", memory: "on" },
     ...(project ? { projectId: project.id } : {}),
   };
   // Insert only if absent, because a question and a document may create the session at the same moment.
   const { title } = await context.database.sessions.insertIfNotExists(row);
-  if (firstMessage && title === storedSentences.untitled)
-    await changeSession(context, id, { title: titleOf(firstMessage) });
+  if (firstMessage && !title) await changeSession(context, id, { title: titleOf(firstMessage) });
 }
 
 export async function changeSession(
@@ -60,10 +59,10 @@ export async function sessionStates(
   return found.map(({ id, _deleted }) => [id, _deleted]);
 }
 
-/** Return a title: the first line of the message, shortened at the end of a word if it is too long. */
+/** Return a title: the first line of the message, shortened at the end of a word if too long. It may be empty. */
 export function titleOf(firstMessage: string): string {
   const line = firstMessage.trim().split("\n")[0]!.trim();
-  if (line.length <= MAX_TITLE) return line || storedSentences.untitled;
+  if (line.length <= MAX_TITLE) return line;
   const cut = truncate(line, MAX_TITLE);
   return `${cut.lastIndexOf(" ") > MAX_TITLE / 2 ? cut.slice(0, cut.lastIndexOf(" ")) : cut}…`;
 }

@@ -15,6 +15,7 @@ import { importedTurnId } from "../../core/export/importedTurnId.ts";
 import { references, renameIds } from "../../core/schema/rowReferences.ts";
 import type { Collections } from "../../core/schema/rows.ts";
 import { Lines, WAITING } from "../../core/export/exportLayout.ts";
+import { upgradeRow } from "../../core/schema/row_upgrades.ts";
 import { isTimestamp } from "../../core/schema/timestamps.ts";
 import { decode } from "../../core/schema/vector_codec.ts";
 import { Unreadable } from "../../parsers/result.ts";
@@ -107,10 +108,12 @@ class RowImporter {
 
   async add(name: string, line: string): Promise<void> {
     if (!line.trim()) return;
-    const [collection, row] = parseLine(name, line);
-    if (!collection || !row || row["_deleted"]) return void this.result.leftOut++;
-    delete row["_deleted"]; // false in the server's export, and not a field of the schemas
-    delete row["syncError"];
+    const [collection, read] = parseLine(name, line);
+    if (!collection || !read || read["_deleted"]) return void this.result.leftOut++;
+    delete read["_deleted"]; // false in the server's export, and not a field of the schemas
+    delete read["syncError"];
+    const isCurrent = matchesSchema(read, schemas[collection] as Schema);
+    const row = isCurrent ? read : upgradeRow(collection, read); // an export of an older version
     if (collection === "documents") row["userId"] = this.#context.account.userId;
     const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isTimestamp(row[name]));
     if (!isSound || !matchesSchema(row, schemas[collection] as Schema) || !hasValidVectors(row)) {

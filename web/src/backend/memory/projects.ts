@@ -5,7 +5,12 @@ import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
 import { newRow, now, type AccountContext } from "../account/accountContext.ts";
 
 export async function addProject(context: AccountContext, name: string, description = ""): Promise<string> {
-  const row: ProjectDoc = { ...newRow(context), name, ...(description ? { description } : {}) };
+  const row: ProjectDoc = {
+    ...newRow(context),
+    name,
+    documentIds: [],
+    ...(description ? { description } : {}),
+  };
   await context.database.projects.insert(row);
   return row.id;
 }

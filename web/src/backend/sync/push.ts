@@ -6,7 +6,7 @@
 
 import { defaultConflictHandler, type WithDeleted } from "rxdb/plugins/core";
 import type { Row } from "../../core/sync/twoWayMerge.ts";
-import { storedSentences } from "../../core/chat/storedSentences.ts";
+import { UNSENDABLE } from "../../core/sync/unsendable.ts";
 import type { Write } from "./refreshWrites.ts";
 import { notOurServer, ApiError } from "../../lib/http.ts";
 
@@ -115,5 +115,5 @@ async function markRejected(
   const [answer] = await send(JSON.stringify([{ newDocumentState: { id: row["id"] }, assumedMasterState }]));
   const mark = answer?.["syncError"];
   if (!mark) throw notOurServer();
-  return { ...row, syncError: { ...mark, message: storedSentences.refused } };
+  return { ...row, syncError: { ...mark, message: UNSENDABLE } };
 }

@@ -14,7 +14,7 @@ import type { AccountContext } from "../account/accountContext.ts";
 const CHUNKS_PER_BLOCK = 16;
 const MAX_SECTION = 1000;
 
-type FileFacts = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCount">;
+type FileFacts = Pick<DocumentDoc, "mimeType" | "contentHash" | "textHash" | "size" | "pageCount">;
 type WireChunk = VectorEmbeddingDoc["chunks"][number];
 
 /**
@@ -39,7 +39,7 @@ export async function storeText(
     isNew = (await insertAbsent(documents, [newDocument(context, file, about, chunks.length)])) > 0;
     const existing = isNew ? null : await documents.findOne(file.id).exec();
     if (existing) await editRow<DocumentDoc>(existing, (row) => withReadText(row, about, chunks.length));
-    await insertAbsent(vectorEmbeddings, newBlocks(context, file, counted));
+    await insertAbsent(vectorEmbeddings, newBlocks(context, file, about.textHash, counted));
     signal.throwIfAborted();
   } catch (error) {
     if (isNew) await deleteDocuments(context, [file.id]);
@@ -72,6 +72,7 @@ function newDocument(
     filename: file.name,
     chunkCount,
     status: "pending",
+    ...{ original: "none", fileRevision: 1 },
     ...about,
   };
 }
@@ -91,12 +92,14 @@ function withReadText(
 function newBlocks(
   context: AccountContext,
   file: WaitingFile,
+  textHash: string,
   chunks: readonly WireChunk[],
 ): VectorEmbeddingDoc[] {
   return Array.from({ length: Math.ceil(chunks.length / CHUNKS_PER_BLOCK) }, (_, block) => ({
     ...newUploadedRow(context, file, `${file.id}.${block}`),
     documentId: file.id,
     block,
+    textHash,
     model: "",
     dims: 0,
     chunks: chunks.slice(block * CHUNKS_PER_BLOCK, (block + 1) * CHUNKS_PER_BLOCK),

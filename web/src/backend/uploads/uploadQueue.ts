@@ -370,10 +370,14 @@ export class UploadQueue {
     const onProgress = (_: string, done: number, of: number) =>
       this.#tell(file.id, { stage: "reading", done, of });
     const { mimeType, pageCount, parts } = await parseInWorker(file.name, bytes, { signal, onProgress });
-    const [{ chunk }, { storeText }] = await storing().catch(throwNotLoaded);
+    const [{ chunk, documentText }, { storeText }] = await storing().catch(throwNotLoaded);
     const chunks = chunk(parts);
     if (chunks.length === 0) throw new Unreadable("EMPTY");
-    const about = { mimeType, contentHash, size: file.content.size, ...(pageCount ? { pageCount } : {}) };
+    const textHash = await sha256(new TextEncoder().encode(documentText(parts)));
+    const about = {
+      ...{ mimeType, contentHash, textHash, size: file.content.size },
+      ...(pageCount ? { pageCount } : {}),
+    };
     await storeText(this.#context, this.#model, { ...file, id: documentId }, about, chunks, signal);
     return chunks.length;
   }

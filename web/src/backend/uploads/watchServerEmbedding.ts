@@ -7,6 +7,7 @@ import { isFinished } from "../../core/documents/uploadTask.ts";
 import type { AccountContext } from "../account/accountContext.ts";
 import type { TabCoordinator } from "../sync/tabCoordinator.ts";
 import type { UploadTasks } from "./uploadTasks.ts";
+import { NOT_EMBEDDED } from "../../core/documents/documentList.ts";
 
 export function watchServerEmbedding(
   context: AccountContext,
@@ -33,7 +34,9 @@ export function watchServerEmbedding(
   const progress$ = sync.serverEmbedding$.pipe(takeUntil(over$));
   over$.subscribe((row) => {
     if (row?.status === "failed") {
-      tasks.update(taskId, { stage: "failed", code: "FAILED", message: row.statusDetail });
+      const isSearchable = row.statusDetail === NOT_EMBEDDED;
+      const code = isSearchable ? { code: "EMBEDDING" } : { code: "FAILED", message: row.statusDetail };
+      tasks.update(taskId, { stage: "failed", ...code });
     } else tasks.update(taskId, row ? { stage: "done" } : { stage: "cancelled", documentId: null });
   });
   progress$.subscribe(

@@ -7,9 +7,8 @@
  */
 
 import { QUOTES } from "./citation.ts";
-import { NOT_FOUND } from "./notFoundAnswer.ts";
+import { NO_DOCUMENTS, NOT_FOUND } from "./notFoundAnswer.ts";
 import type { EpisodeDoc } from "../schema/rows.ts";
-import { storedSentences } from "./storedSentences.ts";
 
 /**
  * Return the ids of the documents that an answer uses: the quoted ones, or those whose passages the assistant received.
@@ -24,5 +23,5 @@ const MARKUP = /^[ \t\r\n"'“”‘’*_`>]+/u;
 
 export function entersPrompts({ model, aiResponse }: Pick<EpisodeDoc, "model" | "aiResponse">): boolean {
   const said = aiResponse.replace(MARKUP, "");
-  return model !== QUOTES && !said.startsWith(NOT_FOUND) && !said.startsWith(storedSentences.noDocuments);
+  return model !== QUOTES && !said.startsWith(NOT_FOUND) && !said.startsWith(NO_DOCUMENTS);
 }

@@ -7,8 +7,8 @@ import type { RecalledMemory } from "./prompt.ts";
 import { stripMarkdown } from "../text/stripMarkdown.ts";
 import { looksSecret } from "../secrets/secretHeuristics.ts";
 import { blockquote } from "./quotationAnswer.ts";
-import { storedSentences } from "./storedSentences.ts";
 
+const HEADING = "Remembered, not from your documents:";
 const WIDTH = 240;
 const BLANKS = /\s+/gu;
 
@@ -26,5 +26,5 @@ export function memorySection(query: string, recalled: readonly RecalledMemory[]
     const quote = snippet(said, query, WIDTH).replace(BLANKS, " ");
     return blockquote(`${quote}\n— ${date}, ${session.replace(BLANKS, " ")}`);
   });
-  return [`**${storedSentences.remembered}**`, ...remembered].join("\n\n");
+  return [`**${HEADING}**`, ...remembered].join("\n\n");
 }

@@ -5,6 +5,9 @@ import { createMatcher } from "../text/wordMatch.ts";
 import type { DocumentDoc } from "../schema/rows.ts";
 import { compareCandidates } from "./cleanup_candidates.ts";
 
+/** The `statusDetail` of a document of which search finds a part only by its words. */
+export const NOT_EMBEDDED = "not_embedded";
+
 export const ORDERS = ["added", "used", "name", "pages", "size", "missed"] as const;
 export type Order = (typeof ORDERS)[number];
 

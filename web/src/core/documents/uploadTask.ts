@@ -14,7 +14,7 @@
  * reachable, a new task for this file replaces the task, as a retry of a failed task does.
  */
 
-import { storedSentences } from "../chat/storedSentences.ts";
+import { notice, type Notice } from "../chat/notices.ts";
 import type { Progress } from "./documentList.ts";
 
 export type UploadState =
@@ -87,17 +87,14 @@ export function isComing(task: Pick<Task, "stage">): boolean {
   return !isFinished(task) && task.stage !== "needs-server";
 }
 
-/**
- * Return the sentences that an answer adds about unfinished files: one for files without text, and one for files that
- * are only partly ready.
- */
-export function unfinishedFilenames(tasks: readonly Task[]): string[] {
+/** Return the notices about unfinished files: one for files without text, and one for files that are partly ready. */
+export function unfinishedNotices(tasks: readonly Task[]): Notice[] {
   const names = (isRead: boolean) =>
     tasks.filter(({ documentId }) => (documentId !== null) === isRead).map(({ name }) => name);
   const [unread, partly] = [names(false), names(true)];
   return [
-    ...(unread.length > 0 ? [storedSentences.without(unread)] : []),
-    ...(partly.length > 0 ? [storedSentences.partly(partly)] : []),
+    ...(unread.length > 0 ? [notice("files_not_read", unread)] : []),
+    ...(partly.length > 0 ? [notice("files_partly_read", partly)] : []),
   ];
 }
 

@@ -18,7 +18,7 @@ files/<number> <name>      files that are not documents yet
 Not included: drafts of unsent messages, and the list of questions that wait for the assistant.
 
 To import the rows again, choose "Import an export" in the settings. Then add the files like any other files. Or push
-each row as \`newDocumentState\` to /v1/sync/<collection>/0/push. The \`userId\` of a document must be the id of the
+each row as \`newDocumentState\` to /v1/sync/<collection>/<version>/push. The \`userId\` of a document must be the id of the
 account that it is pushed to.
 `;
 

@@ -64,7 +64,7 @@ function within(scope: MemoryScope, rows: Rows): Candidate[] {
   const sessions = new Map(
     rows.sessions
       .filter(({ projectId }) => sees(scope, projectId))
-      .map(({ id, title }) => [id, `session "${title}"`]),
+      .map(({ id, title }) => [id, title ? `session "${title}"` : "untitled session"]),
   );
   const placed = (projectId: string | undefined) => projects.get(projectId ?? "") ?? "memory";
   const said = (sessionIds: readonly string[]) =>

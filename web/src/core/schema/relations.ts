@@ -16,6 +16,7 @@ export interface Relation {
 export const RELATIONS: readonly Relation[] = [
   { of: "documents", field: "activeSessions", to: "sessions", onDelete: "unset" },
   { of: "vectorEmbeddings", field: "documentId", to: "documents", onDelete: "cascade" },
+  { of: "projects", field: "documentIds", to: "documents", onDelete: "unset" },
   { of: "sessions", field: "projectId", to: "projects", onDelete: "unset" },
   { of: "episodes", field: "sessionId", to: "sessions", onDelete: "cascade" },
   { of: "facts", field: "sourceDocumentId", to: "documents", onDelete: "flag", flagField: "sourceRemoved" },

@@ -23,6 +23,19 @@ export interface DocumentDoc {
   pageCount?: number;
   status: "pending" | "ready" | "failed";
   statusDetail?: string;
+  textHash: string;
+  original: "none" | "stored";
+  fileRevision: number;
+  losses?: {
+    code: string;
+    count: number;
+    of?: number;
+  }[];
+  ocr?: {
+    pages: number[];
+    confidence: number;
+  };
+  tags?: string[];
   _deleted?: boolean;
 }
 
@@ -38,6 +51,7 @@ export interface VectorEmbeddingDoc {
   };
   documentId: string;
   block: number;
+  textHash: string;
   model: string;
   dims: number;
   chunks: {
@@ -47,6 +61,13 @@ export interface VectorEmbeddingDoc {
     tokens: number;
     page?: number;
     section?: string;
+    sheet?: string;
+    cells?: string;
+    lines?: {
+      start: number;
+      box: number[];
+      confidence: number;
+    }[];
   }[];
   embedding: string | null;
   _deleted?: boolean;
@@ -64,6 +85,8 @@ export interface ProjectDoc {
   };
   name: string;
   description?: string;
+  instructions?: string;
+  documentIds: string[];
   _deleted?: boolean;
 }
 
@@ -81,6 +104,10 @@ export interface SessionDoc {
   mode: "analysis" | "authoritative";
   externalId?: string;
   projectId?: string;
+  documentScope: "chosen" | "project" | "all" | "none";
+  memory: "on" | "off";
+  excluded?: string[];
+  model?: string;
   _deleted?: boolean;
 }
 
@@ -98,14 +125,26 @@ export interface EpisodeDoc {
   userMessage: string;
   aiResponse: string;
   citations: {
+    n: number;
     documentId: string;
     filename: string;
     page?: number;
     block?: number;
     chunkIndex?: number;
+    textHash?: string;
+    sheet?: string;
+    cells?: string;
+    ocr?: number;
   }[];
   status: "queued" | "streaming" | "done" | "stopped" | "failed";
   model?: string;
+  feedback?: "up" | "down";
+  feedbackText?: string;
+  notices?: {
+    code: string;
+    names?: string[];
+  }[];
+  memory?: "off";
   _deleted?: boolean;
 }
 

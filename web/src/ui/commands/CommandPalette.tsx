@@ -82,7 +82,7 @@ export default function CommandPalette({ onClose, onShortcuts }: Props) {
                 {matches.map(({ id, title, detail }) => (
                   <Spotlight.Action
                     key={id}
-                    label={title}
+                    label={title || t("chat.untitled")}
                     description={truncate(detail, DETAIL_MAX)}
                     leftSection={icon}
                     onClick={() => navigate(to(id))}

@@ -6,6 +6,7 @@ import { answerDisplayText } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import { useAccountApi } from "../../client/backendClient.tsx";
 import { t } from "../../locale/t.ts";
+import { noticeTexts } from "./noticeText.ts";
 
 interface Props {
   turn: EpisodeDoc;
@@ -19,7 +20,9 @@ export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
   const { api } = useAccountApi();
   return (
     <Group gap={2} role="group" aria-label={t("chat.answerActions")}>
-      <CopyButton value={answerDisplayText(turn)}>
+      <CopyButton
+        value={[answerDisplayText(turn), ...noticeTexts(turn.notices)].filter(Boolean).join("\n\n")}
+      >
         {({ copied, copy }) => (
           <Action label={t(copied ? "common.copied" : "common.copy")} onClick={copy}>
             {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}

@@ -5,6 +5,7 @@ import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { lazyComponent } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
+import { sessionTitle } from "../sessionTitle.ts";
 
 const ProjectLink = lazyComponent(() => import("../projects/ProjectLink.tsx"));
 const ModeControl = lazyComponent(() => import("./ModeControl.tsx"));
@@ -30,7 +31,7 @@ export function ConversationHeader({ sessionId, project, isDeleted }: Props) {
         <Suspense>{projectId && <ProjectLink id={projectId} />}</Suspense>
         <Group justify="space-between">
           <Title order={2} size="h5" lineClamp={2} dir="auto" flex="1 1 5rem">
-            {session?.title ?? t("sidebar.newChat")}
+            {session ? sessionTitle(session) : t("sidebar.newChat")}
           </Title>
           <Suspense>{session && <ModeControl sessionId={sessionId} mode={session.mode} />}</Suspense>
         </Group>

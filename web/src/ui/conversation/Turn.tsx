@@ -10,6 +10,7 @@ import { useAccountApi } from "../../client/backendClient.tsx";
 import { AnswerActions } from "./AnswerActions.tsx";
 import { EditQuestion } from "./EditQuestion.tsx";
 import { AnswerStatus } from "./AnswerStatus.tsx";
+import { noticeTexts } from "./noticeText.ts";
 import { Sources } from "./Sources.tsx";
 import { lazyComponent } from "../lazyComponent.ts";
 import { list } from "../../locale/format.ts";
@@ -74,6 +75,7 @@ export const Turn = memo(function Turn({
         ) : (
           writing && <Thinking turn={turn} pendingFiles={pendingFiles} retryInS={retryInS} />
         )}
+        {!writing && noticeTexts(turn.notices).map((text) => <Text key={text}>{text}</Text>)}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <AnswerStatus turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
         {!writing && (

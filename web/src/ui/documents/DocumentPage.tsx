@@ -14,6 +14,7 @@ import { StateBadge } from "./StateBadge.tsx";
 import { useLibrary, type Library } from "./useLibrary.ts";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
+import { failureText } from "./failureText.ts";
 
 /** Show the page of a document: details, chats and text. `?passage=<block>/<chunk>` highlights a passage. */
 export function DocumentPage({ id }: { id: string }) {
@@ -51,7 +52,7 @@ function LoadedDocument({ document, library }: { document: DocumentDoc; library:
           </Group>
           <DocumentDetails document={document} sync={sync} />
           {state.kind === "refused" && <Text size="sm">{rejectionMessage(state)}</Text>}
-          {state.kind === "failed" && <Text size="sm">{state.detail || t("documents.prepareFailed")}</Text>}
+          {state.kind === "failed" && <Text size="sm">{failureText(state.detail)}</Text>}
         </Stack>
         <Button variant="light" color="red" onClick={() => setDeleting(true)} flex="none">
           {t("common.delete")}

@@ -13,6 +13,7 @@ import classes from "./documents.module.css";
 import { StateBadge } from "./StateBadge.tsx";
 import { t } from "../../locale/t.ts";
 import { rejectionMessage } from "../rejectionMessage.ts";
+import { failureText } from "./failureText.ts";
 
 interface DocumentRowProps {
   document: DocumentDoc;
@@ -57,7 +58,7 @@ export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
         <UsedIn ids={document.activeSessions} titles={titles} />
         {state.kind === "failed" && (
           <Text size="sm" c="red">
-            {state.detail || t("documents.prepareFailed")}
+            {failureText(state.detail)}
           </Text>
         )}
         {state.kind === "refused" && <Rejection document={document} state={state} onChoose={onChoose} />}

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import type { Progress } from "../../core/documents/documentList.ts";
 import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { useServerEmbedding, useRows, useUploads } from "../../client/backendClient.tsx";
+import { sessionTitle } from "../sessionTitle.ts";
 
 export interface Library {
   documents: DocumentDoc[];
@@ -26,7 +27,7 @@ export function useLibrary(): Library | undefined {
         ...onServer,
         ...Object.fromEntries(local.map(({ documentId, done, of }) => [documentId, { done, of }])),
       },
-      titles: new Map(sessions.map(({ id, title }) => [id, title])),
+      titles: new Map(sessions.map((session) => [session.id, sessionTitle(session)])),
     };
   }, [documents, sessions, onServer, tasks]);
 }

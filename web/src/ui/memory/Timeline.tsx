@@ -11,6 +11,7 @@ import { TimelineItem } from "./TimelineItem.tsx";
 import { useTimeline } from "./useTimeline.ts";
 import { date } from "../../locale/format.ts";
 import { t } from "../../locale/t.ts";
+import { sessionTitle } from "../sessionTitle.ts";
 
 const PAGE = 50;
 const TYPING_MS = 250;
@@ -65,7 +66,7 @@ function Days({ turns }: { turns: readonly TimelineTurn[] }) {
 }
 
 function Turns({ turns, showDate = false }: { turns: readonly TimelineTurn[]; showDate?: boolean }) {
-  const titles = new Map(useRows("sessions")?.map(({ id, title }) => [id, title]));
+  const titles = new Map(useRows("sessions")?.map((session) => [session.id, sessionTitle(session)]));
   return (
     <PlainList>
       {turns.map((turn) => (

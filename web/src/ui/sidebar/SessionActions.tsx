@@ -3,6 +3,7 @@ import type { SessionDoc } from "../../core/schema/rows.ts";
 import { useAccountApi, useRows } from "../../client/backendClient.tsx";
 import { RenameSession } from "./RenameSession.tsx";
 import { t } from "../../locale/t.ts";
+import { sessionTitle } from "../sessionTitle.ts";
 
 interface Props {
   session: SessionDoc;
@@ -43,7 +44,7 @@ function MoveSession({ session, onDone }: Pick<Props, "session" | "onDone">) {
       size="xs"
       w="100%"
       label={t("sidebar.project")}
-      aria-label={t("sidebar.projectOf", { title: session.title })}
+      aria-label={t("sidebar.projectOf", { title: sessionTitle(session) })}
       value={session.projectId ?? ""}
       onChange={(event) => void move(event.currentTarget.value)}
       data={[

@@ -7,12 +7,14 @@ import classes from "./SessionRow.module.css";
 import { useDeleteSession } from "./useDeleteSession.ts";
 import { lazyComponent } from "../lazyComponent.ts";
 import { t } from "../../locale/t.ts";
+import { sessionTitle } from "../sessionTitle.ts";
 
 const SessionActions = lazyComponent(() => import("./SessionActions.tsx"));
 
 /** Show a chat in the sidebar, with a menu to rename, move or delete it. */
 export function SessionRow({ session }: { session: SessionDoc }) {
-  const { id, title } = session;
+  const { id } = session;
+  const title = sessionTitle(session);
   const [isOpen] = useRoute(`/s/${id}`);
   const [mode, setMode] = useState<"link" | "menu" | "renaming">("link");
   const remove = useDeleteSession(session);
