@@ -16,8 +16,8 @@ from targets import Target
 from workloads import Batches, Result
 
 Visit = dict[str, Result]
-IDLE = 0.03  # CPU seconds per second below which a server counts as idle
-REST_S = 60  # maximum time to wait until the server is idle before it is measured anyway
+IDLE = 0.03  # a server that uses fewer CPU seconds per second counts as idle
+REST_S = 60  # if the server is not idle after this time, measure it anyway
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ export async function signIn({ page }: Device, { email }: Person): Promise<void>
   await page.locator("[data-status]").waitFor();
 }
 
-/** Press "Sign out" with a choice, without waiting for its end. */
+/** Choose what to do with the data on the device and confirm the sign-out. Return before it is complete. */
 export async function startSignOut(device: Device, choice: SignOutChoice): Promise<void> {
   await device.clickLink("Settings");
   await device.clickButton("Sign out");

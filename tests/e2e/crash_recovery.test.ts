@@ -4,8 +4,8 @@ import { Device, harness, withOwnServer } from "./app.ts";
 
 withOwnServer();
 
-/** The number of rounds, and the number of documents above which the oldest is deleted. */
-const [ROUNDS, KEPT] = process.env["SOAK"] ? [200, 50] : [4, 3];
+/** Each round adds a document. When there are more than DOCUMENTS_MAX, the test deletes the oldest one. */
+const [ROUNDS, DOCUMENTS_MAX] = process.env["SOAK"] ? [200, 50] : [4, 3];
 
 /** Return a random number generator (mulberry32) with a seed. */
 function seededRandom(seed: number): () => number {
@@ -52,7 +52,7 @@ test(`${ROUNDS} kills lose and duplicate no rows`, async () => {
     await device.drop(`note ${round}.txt`, text);
     dropped.push(`note ${round}.txt`);
     await device.hasFiles(dropped.length);
-    if (dropped.length > KEPT) await deleteDocument(device, dropped.shift()!);
+    if (dropped.length > DOCUMENTS_MAX) await deleteDocument(device, dropped.shift()!);
     if (random() < 0.5) {
       await new Promise((resolve) => setTimeout(resolve, random() * 300));
       await harness.control("kill");

@@ -49,7 +49,7 @@ test("the embedding model starts only when the device is offline", async () => {
   await device.page.getByText("Quoted from your documents").waitFor();
   await device.ask("And how much is the heating?");
   await device.page
-    .getByText(/^No assistant answered/u)
+    .getByText(/^Answered without an assistant/u)
     .nth(1)
     .waitFor();
   // The current state of the assistant is shown only once.

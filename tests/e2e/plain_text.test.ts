@@ -55,7 +55,7 @@ test("quotations are shown without Markdown syntax", async () => {
   await beside.getByRole("button", { name: "Close passage" }).click();
 
   await device.navigate(`/documents/${document!.id}`);
-  const text = page.getByRole("region", { name: "Text" });
+  const text = page.getByRole("region", { name: "Document text" });
   await text.getByText("Neap tides are").waitFor();
   await expect.poll(async () => (await text.innerText()).trim()).toBe(READ); // the rest may still load
 

@@ -157,7 +157,7 @@ test("an open tab continues a closed tab's uploads", async () => {
     .getByText(/^Preparing search: \d+ of \d+ passages$/u)
     .waitFor();
   const { uploads } = await device.state();
-  expect(uploads.filter(({ name }) => name !== "lease.txt")).toEqual([]); // other tabs do not handle a tab's uploads
+  expect(uploads.filter(({ name }) => name !== "lease.txt")).toEqual([]); // the first tab must not take over uploads while the second tab is open
   await second.close();
   await tray(device.page).getByText(notice).waitFor();
   const logbook = async () => (await device.rows("documents", { selector: { filename: "logbook.txt" } }))[0];

@@ -109,7 +109,7 @@ test("a text of unknown encoding waits for the server", async () => {
     "Пристань открыта каждый день с девяти часов утра. Паром отходит в полдень и возвращается вечером. ";
   const russian = Buffer.from(
     [...letter.repeat(8)].map((one) => (one >= "А" ? one.charCodeAt(0) - 0x410 + 0xc0 : one.charCodeAt(0))),
-  ); // windows-1251, without a mark
+  ); // encoded as windows-1251, which no byte order mark announces
   await laptop.setOffline(true);
   await laptop.untilSyncIs("offline");
   await laptop.drop("паром.txt", russian);

@@ -200,7 +200,7 @@ def as_claimed(*machines):
 @pytest.mark.parametrize(
     "claimed", [[None], ["another"], ["this", "another"], ["another", "this"], ["this", None]], ids=lambda one: as_claimed(*one)
 )  # fmt: skip
-def test_claim_is_not_moved_from_a_root_on_another_machine(tmp_path, claimed):
+def test_project_is_not_moved_to_a_new_folder_if_its_root_may_be_on_another_machine(tmp_path, claimed):
     async def scenario(h, ada):
         async with as_local_command(h, ada).client as client:
             own, there = Person(ada.id, client), tmp_path / "never here"

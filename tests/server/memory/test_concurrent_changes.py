@@ -145,7 +145,7 @@ def test_session_at_memory_limit_gets_no_more_extracted_memories(tmp_path, monke
     scenario_of(tmp_path, scenario, first, second)
 
 
-def test_extraction_compares_no_memories_if_session_is_at_the_limit(tmp_path, monkeypatch):
+def test_extraction_skips_duplicate_check_when_session_has_maximum_memories(tmp_path, monkeypatch):
     monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
     compared = []
     repeated = Memories._find_repeated

@@ -43,7 +43,7 @@ def test_accidental_document_name_match_does_not_displace_better_result(tmp_path
     alone(tmp_path, scenario)
 
 
-def test_passage_of_named_document_has_the_higher_of_two_scores(tmp_path):
+def test_passage_in_named_document_keeps_the_higher_of_its_two_scores(tmp_path):
     async def scenario(h, ada):
         await ada.upload(
             "rules.txt",
@@ -57,7 +57,8 @@ def test_passage_of_named_document_has_the_higher_of_two_scores(tmp_path):
             results = (await ada.search(text, k=20, mode=mode))["results"]
             return next(found["score"] for found in results if found["filename"] == "lease.txt")
 
-        # By both, it is the best of its document. By words, terms that all passages of a document have count little.
+        # In a hybrid search, naming the document raises the score, because the passage is the best one of that document. In a
+        # word search it does not: within one document, terms that all its passages share count little.
         assert await score(f"{question} the house", "hybrid") < 1.0
         assert await score(f"{question} lease.txt", "hybrid") == 1.0
         assert await score(f"{question} lease.txt", "words") == await score(f"{question} the house", "words")

@@ -29,7 +29,7 @@ def test_edit_without_assumed_state_returns_the_stored_row(tmp_path):
     alone(tmp_path, scenario)
 
 
-def test_corrected_rejected_row_with_stale_base_is_merged(tmp_path):
+def test_row_corrected_after_rejection_is_merged_despite_stale_base(tmp_path):
     async def scenario(ada):
         first, newer = session("s"), session("s", title="newer")
         await send(ada, "sessions", (session("o", externalId="x"), None), (first, None))

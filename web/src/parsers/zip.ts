@@ -78,7 +78,10 @@ export function readDirectory(data: Uint8Array, from = 0): Map<string, Member> {
   return members;
 }
 
-/** Replace numbers that are in the ZIP64 extra field. Some programs use this field for small numbers, too. */
+/**
+ * Replace each placeholder in `numbers` with its value from the ZIP64 extra field, which lies between `from` and `to`.
+ * A placeholder (0xffffffff) normally means that the number does not fit in 32 bits, but some programs always write it.
+ */
 function withZip64(view: DataView, numbers: readonly number[], from: number, to: number): number[] {
   if (!numbers.includes(IN_ZIP64_FIELD)) return [...numbers];
   for (let field = from; field + 4 <= to; field += 4 + view.getUint16(field + 2, true)) {

@@ -189,12 +189,10 @@ class ErasureLedger:
 
 
 def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
-    """Map each key to its current line, which is its last deletion or revival.
+    """Map each row key to its last deletion or revival, and "" to the union of all "forget everything" lines.
 
-    Map "" to the union of the "forget everything" lines.
-
-    A later "forget everything" does not replace the line of a key. A restore needs the line of the key to create a
-    tombstone even if the backup lacks the row.
+    The deletion of a row remains in the map after a later "forget everything", because a restore puts a tombstone for
+    each deletion, even if the backup does not contain the row.
     """
     found: dict[str, LedgerLine] = {}
     for line in lines:

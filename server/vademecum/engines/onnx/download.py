@@ -364,7 +364,10 @@ def disk_errors(failure: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def lock(models_dir: Path, name: str) -> Iterator[None]:
-    """Hold the model's download lock, because two downloads would write to the same partial file. Raises ModelError."""
+    """Hold the model's download lock, because two downloads would write to the same partial file.
+
+    Raise ModelError (MODEL_BUSY) if another process holds the lock.
+    """
     models_dir.mkdir(parents=True, exist_ok=True)
     with (models_dir / f".{name}.lock").open("wb") as lock:
         if fcntl:

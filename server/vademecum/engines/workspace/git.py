@@ -7,7 +7,7 @@ from collections import namedtuple
 
 from vademecum.model.agents.project_identity import repository_root
 
-POINTER_MAX = 4096  # maximum number of bytes to read from a file of git that contains one path
+POINTER_MAX = 4096  # maximum number of bytes to read from a `.git`, `commondir` or `gitdir` file, which contains one path
 
 
 class Repository(namedtuple("Repository", ("root", "top"))):

@@ -62,10 +62,11 @@ _WORD_OF = r"\s[^\s.,;:!?=]{1,30}"
 _OF = rf"(?:\s(?:of|for|to|at|on|von|vom|für|zu|zum|de|du|del|da|do|pour|para|di|van|voor){_WORD_OF}(?:{_WORD_OF}(?:{_WORD_OF})?)??)?"
 _BETWEEN = f"{_OF}(?:(?P<sign>{_SIGN})|(?P<is>{_IS}))"
 _VALUE = r"(?P<quote>[\"'`“”„«]{0,3})(?P<secret>[^\s\"'`“”„«»]{1,200})"
-# The left boundary of a name: `DB_PASSWORD` and `my-token` match, `mytoken` does not. The lookahead avoids trying every
-# name at each position.
+# A name begins after a character that is no letter or digit: `DB_PASSWORD` and `my-token` match, `mytoken` does not. The
+# lookahead is for speed: it skips positions where no name can begin.
 _LEFT = r"(?<![^\W_])(?=[^\W_])"
-# Names that may end any word: `dbpassword`, `newPassword`, `Adminpasswort`. `jwtSecret` needs its capital letter.
+# Names that also match at the end of a longer word, as in `dbpassword` and `Adminpasswort`. For "secret" the word must
+# be in camel case, as in `jwtSecret`.
 _ENDING = r"pass(?:word|wort|wd)|kennwort|wachtwoord|(?-i:(?<=[a-z])Secret)"
 _NAMED = Pattern(
     rf"(?:(?:{_LEFT}(?:{_NAME})|{_ENDING}){_BETWEEN}|{_LEFT}(?:pass|pw){_SIGN}(?=\S{{0,40}}\d)){_VALUE}",

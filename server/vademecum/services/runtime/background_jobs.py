@@ -21,8 +21,8 @@ from vademecum.services.sync.stream import Hub
 from vademecum.settings import Settings
 
 RETRY_S = 60.0
-# A commit of at least this many rows is probably part of a device's first sync, and more commits will follow. The
-# commit of a turn has only a few rows.
+# A commit of at least this many rows counts as bulk: it is probably part of a device's first sync, and more commits will
+# follow. A chat turn commits only a few rows.
 BULK_ROWS = 10
 # After a bulk commit, indexing waits until no commit has arrived for BULK_QUIET_S, but at most for BULK_MAX_DELAY_S. A
 # search starts the indexing at once.

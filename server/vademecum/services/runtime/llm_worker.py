@@ -205,12 +205,14 @@ class LlmJobs:
         return None, min(waits, default=None)
 
     async def _undo_attempt(self, user_id: str, started: Sequence[Job], *, was_requested: bool) -> None:
-        """Undo the attempt in `started`. When `undo` runs, the earlier write has already filled `started`.
+        """Make the job in `started` due again, as if it had not been started, because the server stops.
 
-        An error is only logged. If it replaced the cancellation, the stopping server would wait for another attempt.
+        If no LLM request was sent, also subtract it from the daily count. Log an error instead of raising it: the
+        caller must raise CancelledError, or else the stopping server would wait for another attempt.
         """
 
         def undo(tx: Transaction) -> None:
+            # Writes run in order. If the write that starts the job was still queued, it has filled `started` by now.
             for attempt in started:
                 current = tx.jobs.get(attempt.id)
                 if current is not None and jobs.is_same_attempt(current, attempt):

@@ -95,7 +95,7 @@ def test_revival_of_an_expired_row_is_compacted_away(tmp_path):
     assert last_seqs(reopen(tmp_path, deletion("c", 5), alive=[("a", 3), ("b", 4)])) == {"b": 4, "c": 5}
 
 
-def test_opening_the_ledger_adds_a_missing_forget_only_for_older_rows(tmp_path):
+def test_opening_adds_missing_forget_everything_line_that_spares_newer_rows(tmp_path):
     ledger = reopen(tmp_path, deletion("a", 1), deletion("b", 5), alive=[("new", 4)], forgotten_at="2026")
     assert last_seqs(ledger) == {"a": 1, "b": 5, "": 0}
     assert max(line.forgotten_at for line in ledger.read()) == "2026"

@@ -34,7 +34,7 @@ MEMBERS = {
     "odt": "content.xml",
     "epub": "OEBPS/a.xhtml",
 }
-ENDLESS = 30_000  # the number of letters in a word
+LONG_WORD = 30_000  # letters in a word that no program should need to parse
 
 
 def innocent(ending):
@@ -162,7 +162,7 @@ def pdf_of_endless_words():
     pages = canvas.Canvas(out)
     for _ in range(8):
         pages.setFont("Helvetica", 0.01)
-        pages.drawString(20, 400, ENDLESS * "a")
+        pages.drawString(20, 400, LONG_WORD * "a")
         pages.showPage()
     pages.save()
     return out.getvalue()

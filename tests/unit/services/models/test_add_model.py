@@ -69,7 +69,7 @@ def test_model_is_installed_only_after_the_fit(source: Path, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_name_of_another_model_is_refused(source: Path, tmp_path: Path) -> None:
+def test_adding_a_different_model_under_an_existing_name_is_refused(source: Path, tmp_path: Path) -> None:
     def add(model: UnpinnedModel, folder: Path = source) -> Path:
         return add_unpinned_model(
             folder, model, tmp_path.joinpath, lambda _: FittedValues(fitted_on="nothing")

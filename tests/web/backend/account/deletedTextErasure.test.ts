@@ -99,7 +99,7 @@ test("pages are asked to reload only when the sync is idle", async () => {
   expect(await requestsAfter(MINUTE_MS)).toBe(1);
 });
 
-test("pages are asked to reload only with room for a copy of all rows", async () => {
+test("pages are asked to reload only if storage has room for a copy of all rows", async () => {
   const { disk, requestsAfter } = await startErasure({ since: "", deletes: 200, storages: ["facts"] });
   disk.quota = 20;
   expect(await requestsAfter(2 * MINUTE_MS)).toBe(0);

@@ -112,8 +112,8 @@ test("a truncated ZIP is rejected wherever it ends", async () => {
   const files: Zippable = { "facts.jsonl": line("a"), "files/1 other.zip": [inner, { level: 0 }] };
   const whole = new Blob([zipSync(files)]);
   const bytes = Buffer.from(await whole.arrayBuffer());
-  const end = bytes.indexOf("504b0304", 1, "hex"); // where the first entry ends
-  // The entries end directly after the inner ZIP.
+  const end = bytes.indexOf("504b0304", 1, "hex"); // the second local header, so the first file ends here
+  // The central directory begins after the two zero bytes that end the inner ZIP.
   const entries = bytes.lastIndexOf(Buffer.from("0000504b0102", "hex")) + 2;
   for (const size of [10, end, entries, whole.size - 22, whole.size - 1]) {
     await expect(importAccount(contextOf(records), await truncate(whole, size)), `${size}`).rejects.toThrow(

@@ -45,7 +45,7 @@ async function detectLoss(
   // Check this first, because opening a deleted database below could recreate it.
   if (!(await exists(account.userId).catch(() => true))) return "cleared";
   const find = () => device.accounts.get(account.userId);
-  // Dexie does not retry a failed opening, which happens while the browser clears the database, so open it here.
+  // While the browser clears the database, Dexie may fail to open it. Dexie does not try again by itself, so try here.
   const storedAccount = await find()
     .catch(() => device.open().then(find))
     .catch(() => null); // the next check decides

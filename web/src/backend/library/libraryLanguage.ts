@@ -9,8 +9,9 @@ const SAMPLED_DOCUMENTS = 20;
 const SAMPLED_CHUNKS = 3; // of each document
 
 /**
- * Sample the account's passages. Return whether more than half are in languages that the model does not know. A passage
- * whose token count is an estimate counts as known, unless it is in another script.
+ * Sample the account's passages. Return whether more than half are in languages that the model does not know. The number
+ * of tokens shows whether the model knows a language. An estimated number says nothing about the language, so a passage
+ * with an estimate counts as known, unless the model does not know its script.
  */
 export async function isMostlyForeign({ database, account }: AccountContext): Promise<boolean> {
   if (!account.model || isMultilingual(account.model)) return false;

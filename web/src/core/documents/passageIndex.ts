@@ -214,9 +214,9 @@ export class PassageIndex {
 }
 
 /**
- * Interleave two lists of hits: those in the documents that the query names, and those in all documents, because a
- * question may also concern other documents. The first hit is in a named document, unless the name is uncertain and
- * hits in other documents score much higher. A hit of both lists has the higher score.
+ * If the query names documents, interleave two lists of hits: those in the named documents, and those in all documents,
+ * because the question may also concern others. The list of the named documents comes first, unless it is uncertain
+ * that the query names them and other documents score much higher. A hit in both lists keeps the higher score.
  */
 function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
   const all = find(scope);

@@ -34,8 +34,8 @@ export default function PromptPanel({ episodeId, onClose }: { episodeId: string;
 }
 
 /**
- * Show the prompt that an assistant would receive for the question of a quotation answer. The user can copy the prompt
- * to another program.
+ * Show the prompt that an assistant would have received for a question that was answered with quotations only. The user
+ * can copy this prompt into another program, such as a chat with a different assistant.
  */
 function Preview({ episodeId }: { episodeId: string }) {
   const { api } = useAccountApi();
