@@ -20,8 +20,8 @@ type Keys = { readonly [name in Name]?: readonly string[] };
 type Level = ReadonlyMap<Name, readonly string[]>;
 
 /**
- * Delete rows and their dependents, and remove references to them from other rows. An id may belong to a row that never
- * existed on this device: the dependents of that row are deleted all the same.
+ * Delete rows and their dependents, and remove references to them from other rows. The dependents are also deleted if
+ * the row itself never existed on this device.
  */
 export async function deleteWithDependents(database: AccountDatabase, ids: Keys): Promise<void> {
   const levels: Level[] = [];
@@ -34,9 +34,9 @@ export async function deleteWithDependents(database: AccountDatabase, ids: Keys)
     await putTombstones([...(await found.exec()).values()], { at });
   }
   for (const relation of RELATIONS) {
-    const gone = levels.flatMap((one) => one.get(relation.to) ?? []);
-    if (gone.length > 0 && relation.onDelete !== "cascade")
-      await dropReferences(database, relation, new Set(gone));
+    const deletedIds = levels.flatMap((one) => one.get(relation.to) ?? []);
+    if (deletedIds.length > 0 && relation.onDelete !== "cascade")
+      await dropReferences(database, relation, new Set(deletedIds));
   }
 }
 
@@ -61,10 +61,11 @@ async function dependents(database: AccountDatabase, dead: Level) {
     const ids = dead.get(relation.to) ?? [];
     if (ids.length === 0 || !["cascade", "follow"].includes(relation.onDelete)) continue;
     for (const selector of selectors(relation, ids)) {
-      const named = await collectionOf(database, relation.of).find({ selector }).exec();
-      const rows = relation.onDelete === "cascade" ? named : await followers(database, relation, named);
-      const held = level.get(relation.of) ?? [];
-      if (rows.length > 0) level.set(relation.of, [...held, ...rows.map((row) => row.primary)]);
+      const references = await collectionOf(database, relation.of).find({ selector }).exec();
+      const rows =
+        relation.onDelete === "cascade" ? references : await followers(database, relation, references);
+      const earlier = level.get(relation.of) ?? [];
+      if (rows.length > 0) level.set(relation.of, [...earlier, ...rows.map((row) => row.primary)]);
     }
   }
   return level;
@@ -81,8 +82,8 @@ async function followers(
     .exec();
   const home = (row: RxDocument<Row>) => JSON.stringify(parents(name, row._data));
   return rows.filter((row) => {
-    const gone = dead.get(row.get(field));
-    return gone !== undefined && home(gone) === home(row);
+    const target = dead.get(row.get(field));
+    return target !== undefined && home(target) === home(row);
   });
 }
 
@@ -99,11 +100,15 @@ export function selectors({ of: name, field }: Relation, ids: readonly string[])
 async function dropReferences(
   database: AccountDatabase,
   relation: Relation,
-  gone: ReadonlySet<string>,
+  deletedIds: ReadonlySet<string>,
 ): Promise<void> {
   const rows = await collectionOf(database, relation.of).find().exec();
-  const hurt = rows.filter((row) => dropDanglingReferences(relation, row._data, gone) !== row._data);
-  await Promise.all(hurt.map((row) => editRow(row, (held) => dropDanglingReferences(relation, held, gone))));
+  const affected = rows.filter(
+    (row) => dropDanglingReferences(relation, row._data, deletedIds) !== row._data,
+  );
+  await Promise.all(
+    affected.map((row) => editRow(row, (current) => dropDanglingReferences(relation, current, deletedIds))),
+  );
 }
 
 function collectionOf(database: AccountDatabase, name: Name): RxCollection<Row> {

@@ -102,8 +102,8 @@ export async function restoreConflictLoser(context: AccountContext, id: string):
   if (!lost || lost.userId !== context.account.userId) return;
   const row = await context.database.collections[lost.collection as Name].findOne(lost.rowId).exec();
   if (!row) throw new CodedError("ROW_GONE");
-  await editRow(row as RxDocument<any>, ({ syncError: _, ...held }) => ({
-    ...held,
+  await editRow(row as RxDocument<any>, ({ syncError: _, ...fields }) => ({
+    ...fields,
     ...lost.fields,
     updatedAt: now(),
   }));

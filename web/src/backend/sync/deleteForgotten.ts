@@ -59,8 +59,8 @@ async function deleteRejectedBefore(
 }
 
 /**
- * Return a test for rows whose parent is not on this device. All rows here are so old that the parent cannot arrive any
- * more.
+ * Return a test for rows whose parent is not on this device. All tested rows are so old that their parent can no longer
+ * arrive.
  */
 async function orphanTest(
   collections: Record<string, RxCollection>,

@@ -57,7 +57,7 @@ export class RejectedRows {
     const at = this.#context.creationTime();
     const forgotten = rows.filter((row) => row.get("syncError")?.code === "FORGOTTEN");
     for (const row of rows)
-      if (!forgotten.includes(row)) await editRow<Row>(row, (held) => withoutError(held, at));
+      if (!forgotten.includes(row)) await editRow<Row>(row, (current) => withoutError(current, at));
     await this.#renew(collection, forgotten, at);
   }
 
@@ -68,7 +68,7 @@ export class RejectedRows {
     const isOld = ({ createdAt, syncError }: Row) =>
       createdAt < forgottenAt || syncError?.code === "FORGOTTEN";
     for (const row of rows) {
-      await editRow<Row>(row, ({ syncError: _, ...held }) => ({ ...held, createdAt: at, updatedAt: at }));
+      await editRow<Row>(row, ({ syncError: _, ...fields }) => ({ ...fields, createdAt: at, updatedAt: at }));
     }
     const ids = rows.map((row) => row.primary);
     for (const relation of RELATIONS) {
