@@ -161,9 +161,9 @@ def test_restore_names_removed_accounts(home, ada, tmp_path):
     assert nameless.startswith("Not restored, because they were removed permanently") and nameless.endswith(
         f": {bob}."
     )
-    told = home.ok("restore", tmp_path / "copy", "--yes", "--json").json
-    assert {one["id"]: one["email"] for one in told["removed"]} == {ada: "Ada@Example.org", bob: None}
-    assert told["skipped"] == []
+    result = home.ok("restore", tmp_path / "copy", "--yes", "--json").json
+    assert {one["id"]: one["email"] for one in result["removed"]} == {ada: "Ada@Example.org", bob: None}
+    assert result["skipped"] == []
 
 
 def test_restore_rejects_a_damaged_backup(home, ada, tmp_path):
@@ -236,18 +236,21 @@ def test_backup_reports_why_target_cannot_be_written(home, ada, tmp_path, with_s
 
 
 def test_backup_contains_no_deleted_document(home, tmp_path):
-    gone, kept = "The xylophone of Bartholomew is hidden beneath the oak.", "Forty apple trees stand here."
+    deleted_text, kept_text = (
+        "The xylophone of Bartholomew is hidden beneath the oak.",
+        "Forty apple trees stand here.",
+    )
     with home.serve("--erase-delay-s", "60") as server:
         home.add("ada@example.org")
         with server.client(home.token("ada@example.org")) as ada:
-            document = upload(ada, "xylophone.txt", gone)
-            upload(ada, "apples.txt", kept)
+            document = upload(ada, "xylophone.txt", deleted_text)
+            upload(ada, "apples.txt", kept_text)
             home.ok("backup", tmp_path / "with")
-            assert holds(tmp_path / "with", gone), "control: the scan must find stored text"
+            assert holds(tmp_path / "with", deleted_text), "control: the scan must find stored text"
             assert ada.delete(f"/v1/documents/{document['id']}").status_code == 200
             home.ok("backup", tmp_path / "without")
-            assert holds(tmp_path / "without", kept)
-            assert not holds(tmp_path / "without", gone)
+            assert holds(tmp_path / "without", kept_text)
+            assert not holds(tmp_path / "without", deleted_text)
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])

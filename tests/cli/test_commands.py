@@ -69,11 +69,11 @@ def commands(group=main, path=()):
 
 @pytest.mark.parametrize("words", [words for words, _ in commands()], ids=" ".join)
 def test_each_command_has_help(words):
-    asked = CliRunner().invoke(main, [*words, "--help"])
-    assert asked.exit_code == 0
-    usage, _, rest = asked.output.partition("\n\n")
+    result = CliRunner().invoke(main, [*words, "--help"])
+    assert result.exit_code == 0
+    usage, _, rest = result.output.partition("\n\n")
     assert usage.startswith("Usage:")
-    assert re.match(r"  [A-Z][^\n]{15,}", rest), f"no description: {asked.output}"
+    assert re.match(r"  [A-Z][^\n]{15,}", rest), f"no description: {result.output}"
 
 
 def test_help_examples_are_valid_commands():
@@ -209,8 +209,8 @@ def test_user_commands_add_list_change_and_remove_an_account(home):
 def test_unconfirmed_user_removal_keeps_the_account(home):
     home.add("dora@example.org")
     for command in ("user remove dora@example.org", "forget --user dora@example.org"):
-        asked = home.run(*command.split(), stdin="no\n")
-        assert asked.code != 0 and "Traceback" not in asked.err
+        result = home.run(*command.split(), stdin="no\n")
+        assert result.code != 0 and "Traceback" not in result.err
     assert "dora@example.org" in home.ok("user", "list").out
 
 
@@ -289,8 +289,10 @@ def test_forget_project_erases_only_that_project(tmp_path):
         home.ok(*who, "--project", made["Barn"], "--sessions", "--yes")
         left = {one["name"] for one in gina.get("/v1/projects").json()["projects"]}
         assert left == {"Twin", "twin"}
-        kept = {one["title"]: one.get("projectId") for one in gina.get("/v1/sessions").json()["sessions"]}
-        assert kept == {"Mill": None, "Twin": made["Twin"]}, (
+        project_of_chat = {
+            one["title"]: one.get("projectId") for one in gina.get("/v1/sessions").json()["sessions"]
+        }
+        assert project_of_chat == {"Mill": None, "Twin": made["Twin"]}, (
             "sessions must move to the pool, or be deleted with --sessions"
         )
 

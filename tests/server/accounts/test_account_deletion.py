@@ -70,12 +70,12 @@ def forms(needle):
         yield coded[4 if shift else 0 : -4]
 
 
-def left_on_disk(folder, wanted):
+def left_on_disk(folder, traces):
     """Return the needles that occur in the content or the name of a file below the folder."""
     places = [*files_below(folder).values(), *(str(path).encode() for path in paths_below(folder))]
     return {
         name
-        for name, needle in wanted.items()
+        for name, needle in traces.items()
         if any(form in place for place in places for form in forms(needle))
     }
 
@@ -95,17 +95,17 @@ def test_account_deletion_leaves_other_accounts_unchanged(tmp_path):
                 await h.services.background_jobs.jobs["embed"].drain(person.id)
             assert (await ada.search("xylophone"))["results"] and (await bob.search("roses"))["results"]
             bobs = await h.pull_all(bob)
-            wanted = needles(h, ada, await ada.pull("vectorEmbeddings"))
-            assert any(name.startswith("vector ") for name in wanted), (
+            traces = needles(h, ada, await ada.pull("vectorEmbeddings"))
+            assert any(name.startswith("vector ") for name in traces), (
                 "the test needs a model: `make test` prepares it"
             )
-            assert left_on_disk(tmp_path, wanted) == set(wanted), "control: the scan must find stored text"
+            assert left_on_disk(tmp_path, traces) == set(traces), "control: the scan must find stored text"
             assert paths_of(tmp_path, ada.id)
 
             answer = await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             assert (answer.status_code, answer.json()) == (200, {"deleted": 1})
             assert "vademecum" not in ada_browser.cookies
-            assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+            assert left_on_disk(tmp_path, traces) == set() and paths_of(tmp_path, ada.id) == []
             check_problem(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
             late = [{"newDocumentState": fact("f9")}]
             check_problem(await ada.call("POST", "/v1/sync/facts/0/push", json=late), 401, "SIGNED_OUT")
@@ -115,13 +115,13 @@ def test_account_deletion_leaves_other_accounts_unchanged(tmp_path):
             assert await h.pull_all(bob) == bobs and (await bob.search("roses"))["results"]
             assert (await bob_browser.get("/v1/me")).json()["email"] == "bob@other.example"
             await h.drain_jobs(bob)
-        assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+        assert left_on_disk(tmp_path, traces) == set() and paths_of(tmp_path, ada.id) == []
         async with serve(tmp_path) as h:
             assert [a.email for a in h.services.accounts.accounts.values()] == ["bob@other.example"]
             again = browser(h)
             again.headers.update(ada.client.headers)
             check_problem(await again.get("/v1/me"), 401, "SIGNED_OUT")
-        assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+        assert left_on_disk(tmp_path, traces) == set() and paths_of(tmp_path, ada.id) == []
 
     run(scenario)
 
@@ -159,12 +159,12 @@ def test_administrator_deletion_erases_the_account_completely(tmp_path):
             await ada.search("xylophone")
             admin = browser(h)
             await admin.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
-            wanted = needles(h, ada)
-            assert left_on_disk(tmp_path, wanted) == set(wanted)
+            traces = needles(h, ada)
+            assert left_on_disk(tmp_path, traces) == set(traces)
             assert (await admin.delete(f"/v1/accounts/{ada.id}")).status_code == 200
-            assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+            assert left_on_disk(tmp_path, traces) == set() and paths_of(tmp_path, ada.id) == []
             assert (await admin.get("/v1/me")).json()["admin"] is True
-        assert left_on_disk(tmp_path, wanted) == set()
+        assert left_on_disk(tmp_path, traces) == set()
 
     run(scenario)
 
@@ -177,8 +177,8 @@ def test_account_deletion_during_writes_leaves_no_files(tmp_path):
             for turn in range(3):
                 ada, ada_browser = await arrive(h, f"{turn}.{EMAIL}")
                 await fill(ada)
-                wanted = needles(h, ada)
-                assert left_on_disk(tmp_path, wanted)
+                traces = needles(h, ada)
+                assert left_on_disk(tmp_path, traces)
                 calls = []
                 for number in range(15):
                     rows = [{"newDocumentState": fact(f"late{number}", value=CANARY)}]
@@ -195,7 +195,7 @@ def test_account_deletion_during_writes_leaves_no_files(tmp_path):
                 assert not [a.text for a in answers if a.status_code == 500]
                 await h.drain_jobs(ada)
                 assert ada.id not in h.services.accounts.accounts
-                assert (left_on_disk(tmp_path, wanted), paths_of(tmp_path, ada.id)) == (set(), [])
+                assert (left_on_disk(tmp_path, traces), paths_of(tmp_path, ada.id)) == (set(), [])
 
     run(scenario)
 
@@ -251,14 +251,14 @@ def test_restore_does_not_recreate_deleted_accounts(tmp_path):
             await fill(ada)
             await bob.push("facts", fact("f1"))
             await h.services.backup.create(tmp_path / "copy")
-            wanted = needles(h, ada)
+            traces = needles(h, ada)
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             await h.services.restore.restore_all(tmp_path / "copy")
             assert ada.id not in h.services.accounts.accounts
             check_problem(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
             check_problem((await sign_in(h))[1], 401, "SIGNED_OUT")
             assert paths_of(tmp_path / "data", ada.id) == []
-            assert left_on_disk(tmp_path / "data", wanted) == set()
+            assert left_on_disk(tmp_path / "data", traces) == set()
             assert set(await bob.live("facts")) == {"f1"}
 
     run(scenario)

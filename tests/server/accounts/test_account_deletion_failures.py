@@ -124,8 +124,8 @@ def test_server_start_retries_failed_folder_erasure(tmp_path: Path) -> None:
             for person in (await h.person(), await h.person(), await h.person()):
                 await person.push("facts", fact("f1"))
                 ids.append(person.id)
-            for gone in ids[:2]:
-                record_deletion(tmp_path, gone, h.services.accounts.accounts[gone].email)
+            for deleted_id in ids[:2]:
+                record_deletion(tmp_path, deleted_id, h.services.accounts.accounts[deleted_id].email)
 
     async def start() -> None:
         async with serve(tmp_path) as h:
@@ -136,8 +136,8 @@ def test_server_start_retries_failed_folder_erasure(tmp_path: Path) -> None:
 
     run(before)
     # Two accounts, because one failure must not stop the erasures after it, whose order is unspecified.
-    for gone in ids[:2]:
-        user_folder(tmp_path, gone).chmod(0)
+    for deleted_id in ids[:2]:
+        user_folder(tmp_path, deleted_id).chmod(0)
     with without_root_access():
         with capture_logs() as logs:
             run(start)
@@ -147,10 +147,14 @@ def test_server_start_retries_failed_folder_erasure(tmp_path: Path) -> None:
             (False, "Delete by hand"),
             (True, "the server tries again"),
         ):
-            said = _examine_deleted_accounts(tmp_path, running)
-            assert not said.ok and advice in said.detail and all(gone in said.detail for gone in ids[:2])
-        for gone in ids[:2]:
-            user_folder(tmp_path, gone).chmod(0o700)
+            finding = _examine_deleted_accounts(tmp_path, running)
+            assert (
+                not finding.ok
+                and advice in finding.detail
+                and all(deleted_id in finding.detail for deleted_id in ids[:2])
+            )
+        for deleted_id in ids[:2]:
+            user_folder(tmp_path, deleted_id).chmod(0o700)
         run(start)
     assert there() == [False, False, True] and _examine_deleted_accounts(tmp_path, running=False).ok
 
@@ -242,8 +246,8 @@ def test_unreadable_deletion_records_keep_accounts_and_block_restore(
     whole = deleted_accounts_file(data).read_bytes()
     damage(deleted_accounts_file(data))
     with without_root_access():
-        said = _examine_deleted_accounts(data, running=False)
-        assert not said.ok and str(deleted_accounts_file(data)) in said.detail
+        finding = _examine_deleted_accounts(data, running=False)
+        assert not finding.ok and str(deleted_accounts_file(data)) in finding.detail
         run(unsure)
     if deleted_accounts_file(data).is_dir():
         deleted_accounts_file(data).rmdir()

@@ -216,15 +216,15 @@ def test_mcp_tools_treat_ids_of_another_account_as_unknown(setup: Setup) -> None
 def test_agent_finds_and_forgets_memory_only_in_its_project(setup: Setup) -> None:
     async def scenario() -> None:
         async with setup.agent("app") as app, setup.agent("site") as site:
-            kept = (await call_tool(app, "remember", text="The kiln is fired on Thursdays.")).json
+            memory = (await call_tool(app, "remember", text="The kiln is fired on Thursdays.")).json
             scope = (await call_tool(app, "recent_context")).json["scope"]
-            assert kept["scope"] == scope and scope["project"]["name"] == "app"
+            assert memory["scope"] == scope and scope["project"]["name"] == "app"
             assert "Thursdays" in (await call_tool(app, "search", query="When is the kiln fired?")).text
             assert "Thursdays" in (await call_tool(app, "recent_context")).text
             assert "Thursdays" not in (await call_tool(site, "search", query="When is the kiln fired?")).text
-            refused = await call_tool(site, "forget", id=kept["memory"]["id"])
+            refused = await call_tool(site, "forget", id=memory["memory"]["id"])
             assert refused.failed and "NOT_FOUND" in refused.text
-            forgotten = (await call_tool(app, "forget", id=kept["memory"]["id"])).json
+            forgotten = (await call_tool(app, "forget", id=memory["memory"]["id"])).json
             assert forgotten["forgotten"] and forgotten["scope"] == scope
             assert "Thursdays" not in (await call_tool(app, "search", query="When is the kiln fired?")).text
 
@@ -241,8 +241,8 @@ def test_null_argument_of_mcp_tool_counts_as_omitted(setup: Setup) -> None:
             nulls = dict.fromkeys(("kind", "path", "before", "after", "limit"))
             assert canaries(await call_tool(client, "search", query="canary dawn", **nulls)) == {"ada app"}
             assert canaries(await call_tool(client, "recent_context", tokens=None)) == {"ada app"}
-            kept = (await call_tool(client, "remember", text="A note.", pinned=None, project=None)).json
-            assert kept["scope"]["project"]["name"] == "app"
+            memory = (await call_tool(client, "remember", text="A note.", pinned=None, project=None)).json
+            assert memory["scope"]["project"]["name"] == "app"
 
     asyncio.run(scenario())
 
@@ -337,10 +337,10 @@ def test_agents_share_memories_with_and_without_a_running_server(
     async def scenario() -> None:
         async with setup.agent("app") as one, setup.agent("app") as two:
             texts = ["Bells ring at noon.", "Owls sleep by day."]
-            kept = await asyncio.gather(
+            memories = await asyncio.gather(
                 call_tool(one, "remember", text=texts[0]), call_tool(two, "remember", text=texts[1])
             )
-            assert not any(result.failed for result in kept), kept
+            assert not any(result.failed for result in memories), memories
             with home.serve():
                 found = await call_tool(one, "search", query="bells owls")
                 assert all(text in found.text for text in texts)
@@ -356,8 +356,8 @@ def test_agent_tools_follow_merge_and_deletion_of_their_project(setup: Setup) ->
                 before = (await call_tool(agent, "recent_context")).json["scope"]["project"]["id"]
                 into = client.post("/v1/projects", json={"name": "mine"}).raise_for_status().json()["id"]
                 client.post(f"/v1/projects/{before}/merge", json={"into": into}).raise_for_status()
-                kept = (await call_tool(agent, "remember", text="Slate is cut on Fridays.")).json
-                assert kept["memory"]["projectId"] == into
+                memory = (await call_tool(agent, "remember", text="Slate is cut on Fridays.")).json
+                assert memory["memory"]["projectId"] == into
                 client.delete(f"/v1/projects/{into}").raise_for_status()
                 for tool, arguments in (("search", {"query": "slate"}), ("recent_context", {})):
                     result = (await call_tool(agent, tool, **arguments)).json

@@ -141,21 +141,23 @@ def test_same_root_on_two_machines_belongs_to_separate_projects(tmp_path):
     async def scenario(h, ada):
         async with as_local_command(h, ada).client as client:
             own = Person(ada.id, client)
-            said = [{"name": "alpha", "source": "config", "machine": "aaaa"}, {"machine": "bbbb"}]
-            meant = [(await identify(own, **one))["project"]["id"] for one in said]
+            machines = [{"name": "alpha", "source": "config", "machine": "aaaa"}, {"machine": "bbbb"}]
+            meant = [(await identify(own, **one))["project"]["id"] for one in machines]
             assert len(set(meant)) == 2
             for project_id in meant:
                 await ada.call("PATCH", f"/v1/projects/{project_id}", json={"name": f"now {project_id}"})
             for _ in range(2):
-                assert [(await identify(own, **one))["project"]["id"] for one in said] == meant
-            await send_events(own, *(event(f"on {n}", project={**APP, **one}) for n, one in enumerate(said)))
+                assert [(await identify(own, **one))["project"]["id"] for one in machines] == meant
+            await send_events(
+                own, *(event(f"on {n}", project={**APP, **one}) for n, one in enumerate(machines))
+            )
             assert {row["content"]: row["projectId"] for row in await list_observations(ada)} == {
                 "on 0": meant[0], "on 1": meant[1]
             }  # fmt: skip
             assert len(await names(ada)) == 2
-            beside = await identify(own, **{**said[0], "root": "~/other"})
-            await identify(own, **said[1])
-            again = await identify(own, **{**said[0], "root": "~/other"})
+            beside = await identify(own, **{**machines[0], "root": "~/other"})
+            await identify(own, **machines[1])
+            again = await identify(own, **{**machines[0], "root": "~/other"})
             assert again["notice"] == beside["notice"] and "Two folders" in beside["notice"]
 
     run_for_one(tmp_path / "data", scenario)
@@ -226,10 +228,10 @@ def test_folder_that_cannot_be_checked_does_not_count_as_missing(tmp_path):
 
 
 def test_hanging_folder_check_neither_moves_claims_nor_delays_writes(tmp_path, monkeypatch):
-    asked, answers = threading.Event(), threading.Event()
+    check_started, answers = threading.Event(), threading.Event()
 
     def hang(place, here):
-        asked.set()
+        check_started.set()
         answers.wait(20)
         return True
 
@@ -240,7 +242,7 @@ def test_hanging_folder_check_neither_moves_claims_nor_delays_writes(tmp_path, m
             own, here = Person(ada.id, client), this_machine()
             first = await identify(own, root=str(tmp_path / "old"), machine=here)
             second = asyncio.create_task(identify(own, root=str(tmp_path / "new"), machine=here))
-            await asyncio.to_thread(asked.wait, 30)
+            await asyncio.to_thread(check_started.wait, 30)
             await ada.push("projects", project("p1", name="written meanwhile"))
             assert not second.done()
             result = await second
@@ -361,12 +363,12 @@ def test_least_recently_used_folder_claim_is_evicted_at_the_limit(tmp_path, monk
         async def at_work(day, name):
             def work(tx):
                 tx.now = f"2030-01-{day:02}T00:00:00.000Z"
-                said = Identity(name, f"~/{name}", "git")
+                identity = Identity(name, f"~/{name}", "git")
                 project_id = project_claims.Claims(tx, h.services.limits(account), LOCAL).resolve_project(
-                    said
+                    identity
                 )
-                known = [tx.row(key)["name"] for key in tx.keys("roots") if tx.row_state(key) == "live"]
-                return project_id, sorted(known)
+                root_names = [tx.row(key)["name"] for key in tx.keys("roots") if tx.row_state(key) == "live"]
+                return project_id, sorted(root_names)
 
             async with h.services.users.open(ada.id) as store:
                 return await store.write(work)

@@ -28,19 +28,19 @@ def test_answer_returns_the_context_given_to_the_model(tmp_path):
         context = (await ada.call("POST", "/v1/context", json={"query": "rent", "sessionId": "s1"})).json()
         events = await read_answer(ada, "rent")
         assert text_of(events) == "It is R9,000." and events[-1] == ("done", {"finish": "stop"})
-        told = events[0][1]
-        (cited,) = told["citations"]
+        summary = events[0][1]
+        (cited,) = summary["citations"]
         assert cited == {
             "documentId": lease["id"], "filename": "lease.txt", "block": 0, "chunkIndex": 0,
             "text": "The rent of the mill is R9,000.",
         }  # fmt: skip
-        assert told["model"] == MODEL
-        assert {name: told[name] for name in ("tokens", "budget", "dropped", "scope")} == {
+        assert summary["model"] == MODEL
+        assert {name: summary[name] for name in ("tokens", "budget", "dropped", "scope")} == {
             name: context[name] for name in ("tokens", "budget", "dropped", "scope")
         }
-        (asked,) = model.requests
-        assert asked.path == "/v1/chat/completions" and asked.headers["authorization"] == f"Bearer {KEY}"
-        assert asked.body == {
+        (request,) = model.requests
+        assert request.path == "/v1/chat/completions" and request.headers["authorization"] == f"Bearer {KEY}"
+        assert request.body == {
             "model": MODEL,
             "messages": [{"role": "system", "content": context["prompt"]}, {"role": "user", "content": "rent"}],
             "max_tokens": context["budget"]["response"],
@@ -56,10 +56,10 @@ def test_citation_numbers_match_the_order_of_prompt_passages(tmp_path):
         for mill in range(4):
             words = " ".join(f"The rent of mill {mill} in year {year} is R{year},000." for year in range(300))
             await ada.upload(f"lease{mill}.txt", words)
-        told = (await read_answer(ada, "rent of the mill"))[0][1]
+        summary = (await read_answer(ada, "rent of the mill"))[0][1]
         quoted = [line for line in model.requests[0].system.split("\n") if line.startswith("Source:")]
-        assert [f"Source: {cited['filename']}" for cited in told["citations"]] == quoted
-        assert quoted and told["dropped"]["passages"], (
+        assert [f"Source: {cited['filename']}" for cited in summary["citations"]] == quoted
+        assert quoted and summary["dropped"]["passages"], (
             "the test needs passages that fit and passages that do not"
         )
 
@@ -71,13 +71,13 @@ def test_prompt_excludes_the_answered_and_later_turns(tmp_path):
         await ada.push("sessions", session("s1"))
         await ada.push("episodes", *(turn(number) for number in range(1, 6)))
         await ada.push("episodes", {**turn(1), "aiResponse": "anew"}, assumed=turn(1))
-        told = {}
+        turns_in_prompt = {}
         for episode_id in (None, "e3", "e1", "not-here-yet"):
             await read_answer(ada, **({"episodeId": episode_id} if episode_id else {}))
-            said = model.requests[-1].system
-            told[episode_id] = [n for n in range(1, 6) if f"User: question {n}\n" in said]
+            system_prompt = model.requests[-1].system
+            turns_in_prompt[episode_id] = [n for n in range(1, 6) if f"User: question {n}\n" in system_prompt]
         everything = [1, 2, 3, 4, 5]
-        assert told == {None: everything, "e3": [1, 2], "e1": [], "not-here-yet": everything}
+        assert turns_in_prompt == {None: everything, "e3": [1, 2], "e1": [], "not-here-yet": everything}
         check_problem(await ask(ada, episodeId="not an id"), 400, "BAD_REQUEST")
 
     scenario_of(tmp_path, scenario)
@@ -146,14 +146,14 @@ NEWER = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instea
 
 
 def limits_of(model):
-    return [{name for name in asked.body if name.startswith("max_")} for asked in model.requests]
+    return [{name for name in request.body if name.startswith("max_")} for request in model.requests]
 
 
 def test_endpoint_rejecting_max_tokens_gets_max_completion_tokens(tmp_path):
     async def scenario(h, model, ada):
         assert text_of(await read_answer(ada)) == "Yes."
         assert limits_of(model) == [{"max_tokens"}, {"max_completion_tokens"}]
-        older, newer = (asked.body for asked in model.requests)
+        older, newer = (request.body for request in model.requests)
         assert newer.pop("max_completion_tokens") == older.pop("max_tokens") and older == newer
 
     refusing = Rule(without="max_completion_tokens", status=400, raw=NEWER)
@@ -183,7 +183,7 @@ def test_endpoint_cookie_is_not_sent_back(tmp_path):
     async def scenario(h, model, ada):
         await read_answer(ada)
         await read_answer(await h.person())
-        assert len(model.requests) == 2 and not any("cookie" in asked.headers for asked in model.requests)
+        assert len(model.requests) == 2 and not any("cookie" in request.headers for request in model.requests)
 
     scenario_of(tmp_path, scenario, Rule(headers={"Set-Cookie": "who=ada; Path=/"}))
 
@@ -199,8 +199,8 @@ async def test_question_is_rejected_if_no_assistant_is_configured(tmp_path):
     async with serve(tmp_path) as h:
         ada = await h.person()
         check_problem(await ask(ada), 503, "NO_ASSISTANT")
-        known = await ada.call("GET", "/v1/assistant")
-        assert known.json() == {"available": False, "model": None}
+        response = await ada.call("GET", "/v1/assistant")
+        assert response.json() == {"available": False, "model": None}
 
 
 def test_assistant_route_returns_only_availability_and_model_name(tmp_path):

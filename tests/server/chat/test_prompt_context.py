@@ -31,7 +31,7 @@ async def ask(person, query="What is the rent?", session="s1", **more):
     return await person.call("POST", "/v1/context", json={"query": query, "sessionId": session, **more})
 
 
-async def told(person, query="What is the rent?", session="s1", **more):
+async def fetch_prompt(person, query="What is the rent?", session="s1", **more):
     answer = await ask(person, query, session, **more)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -51,7 +51,7 @@ async def test_prompt_context_orders_sections_and_names_sources_and_scope(tmp_pa
         await ada.push("summaries", summary("u1", sessionId="s1", content="They spoke of a mill."))
         await ada.push("summaries", summary("u2", projectId="p1", content="All about mills."))
         lease = (await ada.upload("lease.txt", "The rent of the mill is due in March.")).json()["document"]
-        made = await told(ada, systemPrompt="You are a careful clerk.")
+        made = await fetch_prompt(ada, systemPrompt="You are a careful clerk.")
         assert made["prompt"] == "\n".join([
             "You are a careful clerk.", "", DATA_RULE, "",
             "[STATE CONTEXT]", "- rent: R9,000", "[END STATE CONTEXT]", "",
@@ -77,7 +77,7 @@ async def test_prompt_omits_passages_below_the_configured_score_share(tmp_path, 
         await ada.upload("lease.txt", "Rent, deposit, notice.")
         for mill in range(7):
             await ada.upload(f"mill{mill}.txt", f"Mill {mill} paid its rent in the year 19{mill}0.")
-        made = await told(ada, "Rent, deposit and notice?")
+        made = await fetch_prompt(ada, "Rent, deposit and notice?")
         assert made["prompt"].count("Source: ") == passages
         assert (await ada.call("GET", "/v1/me")).json()["promptScoreShare"] == share
         assert made["dropped"]["passages"] == []
@@ -90,7 +90,7 @@ async def test_prompt_context_counts_tokens_with_the_model_tokenizer(tmp_path):
         await ada.push("sessions", session("s1"))
         await ada.push("episodes", turn(1, aiResponse="Donaudampfschifffahrt, 東京, naïve café 🙂 " * 20))
         await ada.upload("lease.txt", "The rent of the mill is due in March. " * 40)
-        made = await told(ada, systemPrompt="You are a careful clerk.")
+        made = await fetch_prompt(ada, systemPrompt="You are a careful clerk.")
         cut = "(?=\\[STATE|\\[CONVERSATION|\\[DOCUMENT)"
         counted = await h.services.inference.count_tokens(re.split(cut, made["prompt"]))
         assert counted == list(made["tokens"].values())
@@ -107,7 +107,7 @@ async def test_hostile_document_text_cannot_leave_its_prompt_section(tmp_path):
         await ada.push("facts", rent(value=HOSTILE))
         await ada.push("episodes", turn(1, userMessage=HOSTILE, aiResponse=HOSTILE))
         await ada.push("summaries", summary("u1", sessionId="s1", content=HOSTILE))
-        prompt = (await told(ada))["prompt"]
+        prompt = (await fetch_prompt(ada))["prompt"]
         names = ["STATE", "CONVERSATION", "MEMORY", "DOCUMENT"]
         headers = [h for name in names for h in (f"[{name} CONTEXT]", f"[END {name} CONTEXT]")]
         assert re.findall(r"\[[A-Z ]+\]", prompt) == headers
@@ -124,11 +124,11 @@ async def test_prompt_context_includes_only_borrowed_documents(tmp_path):
     async with serve(tmp_path) as h:
         ada = await h.person()
         hers = (await ada.upload("lease.txt", "The rent is R9,000.", "s1")).json()["document"]
-        assert "lease.txt" in (await told(ada))["prompt"]
-        other = await told(ada, session="s2")
+        assert "lease.txt" in (await fetch_prompt(ada))["prompt"]
+        other = await fetch_prompt(ada, session="s2")
         assert "lease.txt" not in other["prompt"] and other["scope"]["search"]["documentIds"] == []
         await ada.call("DELETE", f"/v1/documents/{hers['id']}/sessions/s1")
-        assert "lease.txt" not in (await told(ada))["prompt"]
+        assert "lease.txt" not in (await fetch_prompt(ada))["prompt"]
 
 
 async def test_prompt_context_excludes_irrelevant_facts_and_facts_without_source(tmp_path):
@@ -138,11 +138,11 @@ async def test_prompt_context_excludes_irrelevant_facts_and_facts_without_source
         await ada.push(
             "facts", rent("drawn", sourceDocumentId="d1"), fact("colour", key="colour", value="blue")
         )
-        assert (await told(ada))["tokens"]["state"] > 0
-        assert "blue" not in (await told(ada))["prompt"]
+        assert (await fetch_prompt(ada))["tokens"]["state"] > 0
+        assert "blue" not in (await fetch_prompt(ada))["prompt"]
         await ada.call("DELETE", "/v1/documents/d1")
         assert (await ada.live("facts"))["drawn"]["sourceRemoved"]
-        assert (await told(ada))["tokens"]["state"] == 0
+        assert (await fetch_prompt(ada))["tokens"]["state"] == 0
 
 
 async def test_prompt_context_reads_a_bounded_number_of_facts(tmp_path, monkeypatch):
@@ -168,7 +168,10 @@ async def test_prompt_context_reads_a_bounded_number_of_facts(tmp_path, monkeypa
             await ada.push("facts", *long)
         await ada.push("facts", *(fact(f"s{n}", key="colour", value="blue") for n in range(300)))
         await ada.push("facts", rent("best", value="R8,888", confirmed=True))
-        assert "R8,888" in (await told(ada))["prompt"] and "blue" in (await told(ada, "Colour?"))["prompt"]
+        assert (
+            "R8,888" in (await fetch_prompt(ada))["prompt"]
+            and "blue" in (await fetch_prompt(ada, "Colour?"))["prompt"]
+        )
         (size, _), (_, count) = seen
         assert 0 < size <= 8 * 16 * 3000 and 0 < count <= 200
         assert threading.main_thread() not in ranked, "facts must be ranked in a thread"
@@ -178,7 +181,7 @@ async def test_oversized_fact_is_dropped_from_prompt_and_shorter_fact_included(t
     async with serve(tmp_path) as h:
         ada = await h.person()
         await ada.push("facts", rent("long", value="rent " * 20_000), rent("short", confidence=0.1))
-        made = await told(ada)
+        made = await fetch_prompt(ada)
         assert made["dropped"]["facts"] == ["long"] and "R9,000" in made["prompt"]
 
 
@@ -189,8 +192,8 @@ async def test_prompt_context_lists_finished_turns_of_session_oldest_first(tmp_p
         await ada.push("episodes", turn(3), turn(1), turn(2, status="stopped"))
         await ada.push("episodes", turn(4, status="queued"), turn(5, status="failed"), turn(6))
         await ada.push("episodes", turn(7, sessionId="s2"), dead(turn(6)))
-        said = re.findall("User: question (.)", (await told(ada))["prompt"])
-        assert said == ["1", "2", "3"]
+        numbers = re.findall("User: question (.)", (await fetch_prompt(ada))["prompt"])
+        assert numbers == ["1", "2", "3"]
 
 
 async def test_prompt_context_drops_oldest_turns_over_budget_and_names_them(tmp_path):
@@ -198,9 +201,15 @@ async def test_prompt_context_drops_oldest_turns_over_budget_and_names_them(tmp_
         ada = await h.person("FREE")
         await ada.push("sessions", session("s1"))
         await ada.push("episodes", *(turn(number, aiResponse="word " * 1000) for number in range(1, 9)))
-        made = await told(ada)
-        kept = [f"e{number}" for number in re.findall("User: question (.)", made["prompt"])]
-        assert kept == ["e6", "e7", "e8"] and made["dropped"]["turns"] == ["e1", "e2", "e3", "e4", "e5"]
+        made = await fetch_prompt(ada)
+        included_ids = [f"e{number}" for number in re.findall("User: question (.)", made["prompt"])]
+        assert included_ids == ["e6", "e7", "e8"] and made["dropped"]["turns"] == [
+            "e1",
+            "e2",
+            "e3",
+            "e4",
+            "e5",
+        ]
         assert 3000 < made["tokens"]["volatile"] <= made["budget"]["volatile"] == 4000
 
 
@@ -209,15 +218,15 @@ async def test_tier_enables_documents_and_authoritative_mode_in_prompt(tmp_path)
         admin, ada = await owner(h), await h.person()
         await ada.push("sessions", session("s1", mode="authoritative"))
         await ada.upload("lease.txt", "The rent is R9,000.")
-        full = await told(ada)
+        full = await fetch_prompt(ada)
         assert "[AUTHORITATIVE DOCUMENT CONTEXT]" in full["prompt"] and NOT_FOUND in full["prompt"]
         assert (full["scope"]["mode"], full["scope"]["notice"]) == ("authoritative", None)
         await admin.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
-        less = await told(ada)
+        less = await fetch_prompt(ada)
         assert "\n[DOCUMENT CONTEXT]" in less["prompt"] and NOT_FOUND not in less["prompt"]
         assert less["scope"]["mode"] == "analysis" and "JIGGA" in less["scope"]["notice"]
         await admin.patch(f"/v1/accounts/{ada.id}", json={"tier": "FREE"})
-        none = await told(ada)
+        none = await fetch_prompt(ada)
         assert "DOCUMENT CONTEXT]" not in none["prompt"] and "R9,000" not in none["prompt"]
         assert none["scope"]["search"] is None and none["tokens"]["rag"] == none["budget"]["rag"] == 0
 
@@ -226,7 +235,7 @@ async def test_authoritative_prompt_without_results_includes_the_fallback_answer
     async with serve(tmp_path) as h:
         ada = await h.person()
         await ada.push("sessions", session("s1", mode="authoritative"))
-        made = await told(ada)
+        made = await fetch_prompt(ada)
         assert NOT_FOUND in made["prompt"] and made["tokens"]["rag"] == 0
 
 

@@ -29,7 +29,7 @@ async def restarted(data: Path, person: Person, **settings: Any) -> AsyncIterato
         yield h
 
 
-async def told(person: Person, session_id: str = "s1", query: str = QUERY) -> dict[str, Any]:
+async def fetch_prompt(person: Person, session_id: str = "s1", query: str = QUERY) -> dict[str, Any]:
     answer = await person.call("POST", "/v1/context", json={"query": query, "sessionId": session_id})
     assert answer.status_code == 200, answer.text
     made: dict[str, Any] = answer.json()
@@ -54,12 +54,12 @@ async def test_server_restart_preserves_session_documents_and_window(
     async with serve(tmp_path) as h:
         ada = await h.person()
         await create_session(ada)
-        before = await told(ada)
+        before = await fetch_prompt(ada)
         rows = {name: await ada.live(name) for name in ("sessions", "episodes", "documents")}
     async with restarted(tmp_path, ada):
         assert {name: await ada.live(name) for name in rows} == rows
         assert len(rows["documents"]) == 1 and "User: Is a dog allowed?" in before["prompt"]
-        after = await told(ada)
+        after = await fetch_prompt(ada)
         assert (after["prompt"], after["scope"]["search"]) == (
             before["prompt"],
             before["scope"]["search"],
@@ -107,14 +107,14 @@ async def test_new_session_gets_facts_chosen_documents_and_recalled_memory(
         assert await ada.push("sessions", session("s2")) == []
         document = next(iter(await ada.live("documents")))
         assert (await ada.call("PUT", f"/v1/documents/{document}/sessions/s2")).status_code == 200
-        made = await told(ada, "s2")
+        made = await fetch_prompt(ada, "s2")
         assert CONVERSATION not in made["prompt"] and "User: Is a dog allowed?" not in made["prompt"]
         assert "- pet deposit: R2,500" in made["prompt"], (
             "facts must be in the prompt of a new session (E12b)"
         )
         assert "Source: lease.txt" in made["prompt"]
         assert {one["id"] for one in made["scope"]["recalled"]} == {"e1", "m1"}
-        first = await told(ada, "s1")
+        first = await fetch_prompt(ada, "s1")
         assert CONVERSATION in first["prompt"], "the first session must keep its own conversation"
 
 
@@ -127,7 +127,7 @@ async def test_new_session_borrows_no_documents(
             assert (
                 await ada.upload(f"{number}.txt", f"{LEASE} {number}", f"s{number % 2}")
             ).status_code == 201
-        made = await told(ada, "new")
+        made = await fetch_prompt(ada, "new")
         assert made["scope"]["search"]["documentIds"] == [] and made["tokens"]["rag"] == 0
         assert len(await ada.live("documents")) == 6
 
@@ -142,7 +142,7 @@ async def test_sessions_that_share_a_document_have_separate_prompt_windows(tmp_p
             assert (await ada.upload("lease.txt", LEASE, f"s{number}")).status_code in (200, 201)
         assert len(await ada.live("documents")) == 1
         for own, other in ((1, 2), (2, 1)):
-            prompt = (await told(ada, f"s{own}"))["prompt"]
+            prompt = (await fetch_prompt(ada, f"s{own}"))["prompt"]
             window = prompt.partition(CONVERSATION)[2].partition("[END CONVERSATION CONTEXT]")[0]
             assert f"User: question {own}\n" in window and f"question {other}" not in window
             assert "Source: lease.txt" in prompt
@@ -155,11 +155,11 @@ async def test_prompt_names_the_sessions_of_turns_and_sources_of_passages(
         ada = await h.person()
         await create_session(ada)
         assert await ada.push("sessions", session("s2")) == []
-        made = await told(ada, "s2", "What did we say about the dog?")
+        made = await fetch_prompt(ada, "s2", "What did we say about the dog?")
         assert 'session "Flat": Is a dog allowed? With a pet deposit.' in made["prompt"]
-        nothing = await told(ada, "s2", "What did we say about submarines?")
+        nothing = await fetch_prompt(ada, "s2", "What did we say about submarines?")
         assert nothing["scope"]["recalled"] == [] and "MEMORY CONTEXT]" not in nothing["prompt"]
-        own = await told(ada, "s1")
+        own = await fetch_prompt(ada, "s1")
         assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "the passage must name its document (E13b)"
 
 
@@ -174,8 +174,8 @@ async def test_returned_document_is_absent_from_prompts_of_its_origin_session(
         assert (await ada.call("DELETE", f"{path}/s1")).status_code == 200
         stored = (await ada.live("documents"))[uploaded["id"]]
         assert (stored["originSessionId"], stored["activeSessions"]) == ("s1", ["s2"])
-        assert "lease.txt" not in (await told(ada, "s1"))["prompt"]
-        assert "lease.txt" in (await told(ada, "s2"))["prompt"]
+        assert "lease.txt" not in (await fetch_prompt(ada, "s1"))["prompt"]
+        assert "lease.txt" in (await fetch_prompt(ada, "s2"))["prompt"]
 
 
 @pytest.mark.parametrize("path", ["/v1/documents/{}/sessions/s1", "/v1/documents/{}"])
@@ -183,13 +183,13 @@ async def test_document_removed_during_question_is_not_in_the_prompt(tmp_path: P
     """The document is returned or deleted after the search in the index and before the server reads its row."""
     async with serve(tmp_path) as h:
         ada = await h.person()
-        gone = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
+        document_id = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
         await ada.upload("stays.txt", f"{LEASE} And more.", "s1")
-        meanwhile = path.format(gone)
+        meanwhile = path.format(document_id)
         _after_seeking(h, lambda: ada.call("DELETE", meanwhile))
-        made = await told(ada)
+        made = await fetch_prompt(ada)
         assert "lease.txt" not in made["prompt"] and "Source: stays.txt" in made["prompt"]
-        assert gone not in made["scope"]["search"]["documentIds"]
+        assert document_id not in made["scope"]["search"]["documentIds"]
 
 
 def _after_seeking(h: Harness, act: Callable[[], Awaitable[Any]]) -> None:

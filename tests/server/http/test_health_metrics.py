@@ -168,9 +168,9 @@ def test_local_routes_require_loopback_and_the_secret(tmp_path):
     async def scenario():
         async with serve(tmp_path) as h:
             right = {"Authorization": f"Local {h.services.local_secret}"}
-            asked = [("127.0.0.1", right, 200), ("203.0.113.9", right, 401), ("127.0.0.1", {"Authorization": "Local x"}, 401),
+            cases = [("127.0.0.1", right, 200), ("203.0.113.9", right, 401), ("127.0.0.1", {"Authorization": "Local x"}, 401),
                      ("127.0.0.1", {"Authorization": "Local "}, 401)]  # fmt: skip
-            for address, headers, status in asked:
+            for address, headers, status in cases:
                 async with browser(h, address) as somebody:
                     assert (await somebody.get("/v1/accounts", headers=headers)).status_code == status, (
                         address,
@@ -232,16 +232,16 @@ def test_schema_lists_public_routes_and_hides_local_routes(tmp_path):
         async with serve(tmp_path) as h, browser(h, "203.0.113.9") as anonymous:
             answer = await anonymous.get("/schema/openapi.json")
             assert answer.status_code == 200
-            told = answer.json()
-            assert told["openapi"].startswith("3.1") and told["info"]["title"] == "Vademecum"
+            body = answer.json()
+            assert body["openapi"].startswith("3.1") and body["info"]["title"] == "Vademecum"
             for path in ("/health", "/ready", "/v1/documents", "/v1/search", "/v1/forget", "/v1/me"):
-                assert path in told["paths"], path
-            assert any(path.startswith("/v1/sync/{name}") for path in told["paths"])
-            assert not any(path.startswith(("/v1/local", "/metrics")) for path in told["paths"])
-            assert told["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+                assert path in body["paths"], path
+            assert any(path.startswith("/v1/sync/{name}") for path in body["paths"])
+            assert not any(path.startswith(("/v1/local", "/metrics")) for path in body["paths"])
+            assert body["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
             undescribed = [
                 f"{method} {path}"
-                for path, methods in told["paths"].items()
+                for path, methods in body["paths"].items()
                 for method, operation in methods.items()
                 if not operation.get("summary")
             ]
@@ -258,8 +258,8 @@ def test_api_page_loads_no_resource_from_other_origins(tmp_path):
             policy = page.headers["content-security-policy"]
             assert "default-src 'self'" in policy and "script-src 'self' 'wasm-unsafe-eval'" in policy
             assert re.findall(r"https?:|['\"]//", page.text) == []
-            asked = re.findall(r"(?:src|href)=\"([^\"]+)\"", page.text)
-            files = [place for place in asked if not place.startswith("data:")]
+            asset_urls = re.findall(r"(?:src|href)=\"([^\"]+)\"", page.text)
+            files = [place for place in asset_urls if not place.startswith("data:")]
             assert len(files) >= 3 and all(place.startswith("/schema/files/") for place in files)
             for place in files:
                 answer = await anonymous.get(place)
@@ -269,8 +269,8 @@ def test_api_page_loads_no_resource_from_other_origins(tmp_path):
             start = (await anonymous.get("/schema/files/start.js")).text
             assert re.findall(r"https?:|['\"]//", start) == []
             assert '"/schema/openapi.json"' in start and "validatorUrl: null" in start
-            told = (await anonymous.get("/schema/openapi.json")).json()
-            assert [server["url"] for server in told.get("servers", [])] in ([], ["/"])
+            body = (await anonymous.get("/schema/openapi.json")).json()
+            assert [server["url"] for server in body.get("servers", [])] in ([], ["/"])
 
     run(scenario)
 

@@ -44,8 +44,8 @@ def test_every_operation_has_id_tag_and_description(document):
         assert 8 < len(operation["summary"]) < 60, operation["operationId"]
         assert len(operation["description"]) > 40, operation["operationId"]
         for parameter in operation.get("parameters", []):
-            told = parameter.get("description") or parameter["name"].endswith("Id")
-            assert told, (operation["operationId"], parameter["name"])
+            has_description = parameter.get("description") or parameter["name"].endswith("Id")
+            assert has_description, (operation["operationId"], parameter["name"])
 
 
 def test_every_field_and_parameter_is_camel_case(document):
@@ -58,8 +58,8 @@ def test_every_field_and_parameter_is_camel_case(document):
 
 def test_schema_references_resolve_and_no_schema_is_unused(document):
     references = {node["$ref"] for node in every(document) if "$ref" in node}
-    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    assert references == known, "references and schemas must match"
+    schema_refs = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert references == schema_refs, "references and schemas must match"
     rows = {f"#/components/schemas/{c.struct.__name__}Doc" for c in COLLECTIONS if c.synced}
     assert rows <= references
 

@@ -112,8 +112,8 @@ async def _memory(api, ada):
         "listSessionSummaries": "summaries",
         "listProjectSummaries": "summaries",
     }.items():
-        asked = await api.call(ada, name, path=place, params={"sessionId": session_id, "limit": 1})
-        assert len(asked.json()[rows]) == 1, name
+        response = await api.call(ada, name, path=place, params={"sessionId": session_id, "limit": 1})
+        assert len(response.json()[rows]) == 1, name
         await api.call(ada, name, 400, path=place, params={"sessionId": session_id, "limit": 0})
     scope = {"params": {"project": "*"}, "path": place}
     for name in ("getProject", "getSessionByExternalId", "getEntity", "getEpisode", "getOverview"):
@@ -145,9 +145,9 @@ async def _jobs(api, ada):
 
 async def _memories(api, ada):
     await ada.push("sessions", session("said-in"))
-    said = {"text": "The rent is due on the 1st.", "sessionId": "said-in"}
-    memory = (await api.call(ada, "remember", 201, json=said)).json()["memory"]
-    assert (await api.call(ada, "remember", json=said)).json()["deduplicated"]
+    body = {"text": "The rent is due on the 1st.", "sessionId": "said-in"}
+    memory = (await api.call(ada, "remember", 201, json=body)).json()["memory"]
+    assert (await api.call(ada, "remember", json=body)).json()["deduplicated"]
     found = await api.call(ada, "searchMemories", json={"query": "rent", "project": None})
     assert [hit["memory"] for hit in found.json()["results"]] and found.json()["scope"] == {"kind": "all"}
     newer = {**memory, "id": "newer", "supersedes": memory["id"]}
@@ -173,10 +173,10 @@ async def _agents(api, ada):
     assert (await api.call(ada, "takeUpObservations", json={"events": events})).json() == {"taken": 3}
     scope = {"params": {"project": project_id}}
     rows = (await api.call(ada, "listObservations", **scope)).json()["observations"]
-    asked = {"query": "make", "project": project_id}
-    assert len((await api.call(ada, "searchObservations", json=asked)).json()["results"]) == 3
-    wanted = {"ids": [rows[0]["id"], "unknown"], "project": None}
-    assert (await api.call(ada, "readObservations", json=wanted)).json()["missing"] == ["unknown"]
+    request = {"query": "make", "project": project_id}
+    assert len((await api.call(ada, "searchObservations", json=request)).json()["results"]) == 3
+    ids_request = {"ids": [rows[0]["id"], "unknown"], "project": None}
+    assert (await api.call(ada, "readObservations", json=ids_request)).json()["missing"] == ["unknown"]
     place = {"path": {"observationId": rows[0]["id"]}, **scope}
     assert len((await api.call(ada, "getTimeline", **place)).json()["observations"]) == 3
     await api.call(ada, "pinObservation", **place, json={"pinned": True})

@@ -31,11 +31,11 @@ def change_before_write(monkeypatch, change):
     """Run `change` once, between the next lookup of known memories and the write."""
     look_up, left = Memories.look_up, [change]
 
-    async def look_up_slowly(self, *asked):
-        known = await look_up(self, *asked)
+    async def look_up_slowly(self, *args):
+        entities = await look_up(self, *args)
         while left:
             await left.pop()()
-        return known
+        return entities
 
     monkeypatch.setattr(Memories, "look_up", look_up_slowly)
 
@@ -178,9 +178,9 @@ async def test_remembered_text_goes_to_the_sessions_current_project(tmp_path, mo
         await ada.push("projects", project("p1"), project("p2"))
         await ada.push("sessions", session("s1", projectId="p1"))
         change_before_write(monkeypatch, lambda: move(ada))
-        kept = (await ada.call("POST", "/v1/memories", json={"text": LOST, "sessionId": "s1"})).json()
-        assert kept["scope"] == {"kind": "project", "projectId": "p2"}
-        assert kept["memory"]["projectId"] == "p2" and len(await ada.live("memories")) == 1
+        result = (await ada.call("POST", "/v1/memories", json={"text": LOST, "sessionId": "s1"})).json()
+        assert result["scope"] == {"kind": "project", "projectId": "p2"}
+        assert result["memory"]["projectId"] == "p2" and len(await ada.live("memories")) == 1
 
 
 async def test_new_memory_does_not_supersede_a_memory_edited_meanwhile(tmp_path, monkeypatch):
@@ -203,5 +203,5 @@ async def test_new_memory_does_not_supersede_a_memory_edited_meanwhile(tmp_path,
         old = (await ada.live("memories"))[old["id"]]
         await h.drain_jobs(ada)
         change_before_write(monkeypatch, edit)
-        kept = (await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})).json()
-        assert kept["supersedes"] is None and len(await ada.live("memories")) == 2
+        result = (await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})).json()
+        assert result["supersedes"] is None and len(await ada.live("memories")) == 2

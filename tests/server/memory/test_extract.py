@@ -51,8 +51,10 @@ def test_finished_turn_yields_entities_relationships_memories_and_facts(tmp_path
         assert (memory["source"], memory["sessionIds"]) == ("extracted", ["s1"])
         (proposed,) = rows["facts"].values()
         assert (proposed["key"], proposed["value"], proposed["confirmed"]) == ("user.city", "Bern", False)
-        (asked,) = model.requests
-        assert asked.body["temperature"] == 0.1 and "what?" in asked.question and "that." in asked.question
+        (request,) = model.requests
+        assert (
+            request.body["temperature"] == 0.1 and "what?" in request.question and "that." in request.question
+        )
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -341,10 +343,10 @@ def test_requests_do_not_wait_for_extraction(tmp_path):
 
 def test_extraction_is_discarded_if_its_turn_changes_while_it_runs(tmp_path):
     async def scenario(h, model, ada):
-        gone, edited = episode("e1", "s1"), episode("e2", "s1")
-        await push_turns(ada, gone)
+        deleted_turn, edited = episode("e1", "s1"), episode("e2", "s1")
+        await push_turns(ada, deleted_turn)
         await soon(lambda: len(model.requests) == 1)
-        await ada.push("episodes", {**gone, "_deleted": True})
+        await ada.push("episodes", {**deleted_turn, "_deleted": True})
         assert (await list_jobs(ada))["jobs"] == []
         await ada.push("episodes", edited)
         model.release_answer()

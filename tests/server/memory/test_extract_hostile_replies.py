@@ -110,7 +110,7 @@ async def test_extracted_rows_that_violate_the_schema_are_rejected(tmp_path):
     async with serve(tmp_path) as h:
         ada = await h.person()
         keep = _ExtractionWriter(Limits(), "s1", "", Pool(), [], {}, [])
-        said = {
+        reply_body = {
             "key": "user.city",
             "value": "Bern",
             "confidence": 7,
@@ -119,13 +119,13 @@ async def test_extracted_rows_that_violate_the_schema_are_rejected(tmp_path):
         }
         async with h.services.users.open(ada.id) as store:
             with pytest.raises(BadRequest, match="confidence"):
-                await store.write(lambda tx: keep._put_row(tx, "facts", "f1", said))
+                await store.write(lambda tx: keep._put_row(tx, "facts", "f1", reply_body))
         assert await ada.live("facts") == {}
 
 
 def test_extraction_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
     mine = fact("mine", key="user.name", value="Ada", confirmed=True)
-    kept = memory("m-pinned", text="Ada likes tea.", projectId="p2", pinned=True)
+    pinned_memory = memory("m-pinned", text="Ada likes tea.", projectId="p2", pinned=True)
     other = entity("n-other", "p2", name="Secret Mill", type="place", notes="of another project")
     lies = {
         "entities": [{**ADA, "id": "n-other", "projectId": "p2", "notes": "moved", "_deleted": True}],
@@ -139,14 +139,14 @@ def test_extraction_reply_cannot_choose_ids_projects_or_confirmation(tmp_path):
 
     async def scenario(h, model, ada):
         await ada.push("projects", project("p2"))
-        for name, row in (("facts", mine), ("memories", kept), ("entities", other)):
+        for name, row in (("facts", mine), ("memories", pinned_memory), ("entities", other)):
             assert await ada.push(name, row) == []
         await push_turns(ada)
         await wait_until_finished(ada)
         rows = await extracted_rows(ada)
         assert rows["facts"].pop("mine") == mine
         assert [(row["key"], row["confirmed"]) for row in rows["facts"].values()] == [("user_pet", False)]
-        assert rows["memories"].pop("m-pinned") == kept and rows["entities"].pop("n-other") == other
+        assert rows["memories"].pop("m-pinned") == pinned_memory and rows["entities"].pop("n-other") == other
         (said,) = rows["memories"].values()
         assert (said["projectId"], said["pinned"], said["source"], said["sessionIds"]) == (
             "p1", False, "extracted", ["s1"],
@@ -227,8 +227,8 @@ def test_extraction_for_former_project_or_epoch_stores_no_rows(tmp_path):
             (job,) = (await store.list_jobs(1))[0]
             limits = h.services.limits(h.services.accounts.accounts[ada.id])
             for epoch, project_id in ((store.epoch, "p2"), ("of before a restore", "p1")):
-                known = [_Entity("n-old", "Secret Mill")]
-                keep = _ExtractionWriter(limits, "s1", epoch, InProject(project_id), known, {}, [])
+                old_entities = [_Entity("n-old", "Secret Mill")]
+                keep = _ExtractionWriter(limits, "s1", epoch, InProject(project_id), old_entities, {}, [])
                 assert not await store.write(lambda tx, keep=keep: keep.write(tx, job, found))
         rows = await extracted_rows(ada)
         assert set(rows["entities"]) == {"n-old"} and rows["relationships"] == {}

@@ -235,11 +235,11 @@ async def test_recency_ranks_equal_matches_but_does_not_outweigh_relevance(tmp_p
     async with serve(tmp_path) as h:
         ada = await h.person()
         assert await ada.push("sessions", *map(session, ("s1", "s2", "s3"))) == []
-        said = f"Who plays the {WORD}?"
+        question = f"Who plays the {WORD}?"
         turns = (  # one session per turn, so that neighbors do not raise each other's score
-            episode("old", "s1", userMessage=said, updatedAt="2020-01-01T00:00:00.000Z"),
-            episode("new", "s2", userMessage=said, updatedAt="2098-01-01T00:00:00.000Z"),
-            episode("between", "s3", userMessage=said, updatedAt="2022-01-01T00:00:00.000Z"),
+            episode("old", "s1", userMessage=question, updatedAt="2020-01-01T00:00:00.000Z"),
+            episode("new", "s2", userMessage=question, updatedAt="2098-01-01T00:00:00.000Z"),
+            episode("between", "s3", userMessage=question, updatedAt="2022-01-01T00:00:00.000Z"),
             episode("far", "s1", userMessage=f"Who? {'Cats and dogs. ' * 40}", updatedAt="2098-01-01T00:00:00.000Z"),
         )  # fmt: skip
         assert await ada.push("episodes", *turns) == []

@@ -49,11 +49,15 @@ async def needles(h: Harness, person: Person, *keys: str) -> list[bytes]:
     model = await h.services.inference.get()
     assert model is not None
     found = [text.encode() for text in (ASKED, TOLD, NOTE)]
-    wanted = set(keys)
+    document_ids = set(keys)
 
     def vectors(index: Any) -> list[bytes]:
         rows = [row for batch in index._table.batches(["document_id", "vector"]) for row in batch.to_pylist()]
-        return [np.array(row["vector"], "<f4").tobytes()[:64] for row in rows if row["document_id"] in wanted]
+        return [
+            np.array(row["vector"], "<f4").tobytes()[:64]
+            for row in rows
+            if row["document_id"] in document_ids
+        ]
 
     made = await h.services.recall.indexes.read(person.id, vectors)
     assert len(made) == len(keys)
@@ -71,15 +75,15 @@ async def test_memory_deletion_leaves_no_bytes_on_disk(tmp_path: Path, search_fi
         if search_first:  # so that the index caches the rows
             await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
         keys = [f"{kind}/{row['id']}" for kind, row in ROWS.items()]
-        wanted = await needles(h, ada, *keys)
+        needle_bytes = await needles(h, ada, *keys)
         folder = recall_folder(tmp_path, ada)
-        assert scan(folder, wanted) == len(wanted), "control: the scan must find stored text"
+        assert scan(folder, needle_bytes) == len(needle_bytes), "control: the scan must find stored text"
         for kind, row in ROWS.items():
             assert await ada.push(kind, dead(row)) == []
         await h.services.background_jobs.jobs["erase"].drain(ada.id)
-        assert scan(tmp_path, wanted) == 0
+        assert scan(tmp_path, needle_bytes) == 0
         await h.drain_jobs(ada)
-        assert scan(tmp_path, wanted) == 0 and scan(folder, [OTHER.encode()]) == 1
+        assert scan(tmp_path, needle_bytes) == 0 and scan(folder, [OTHER.encode()]) == 1
         left = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
         assert left == len(KEPT)
 
@@ -87,12 +91,12 @@ async def test_memory_deletion_leaves_no_bytes_on_disk(tmp_path: Path, search_fi
 async def test_session_deletion_removes_turns_and_summaries_from_memory_index(tmp_path: Path) -> None:
     async with serve(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
-        wanted = await needles(h, ada, "episodes/e1")
+        needle_bytes = await needles(h, ada, "episodes/e1")
         assert (await ada.call("DELETE", "/v1/sessions/s1")).status_code == 200
         for kind in ("memories", "entities"):
             assert await ada.push(kind, dead(ROWS[kind])) == []
         await h.drain_jobs(ada)
-        assert scan(tmp_path, wanted) == 0
+        assert scan(tmp_path, needle_bytes) == 0
         hits = await h.services.recall.indexes.read(
             ada.id,
             lambda index: index.keyword_search("roses", [f"{k}/{r['id']}" for k, r in KEPT.items()], 9),
@@ -114,13 +118,15 @@ async def test_project_deletion_erases_memory_and_optionally_its_turns(tmp_path:
         for job in ("recall", "recall_vectors"):
             await h.services.background_jobs.jobs[job].drain(ada.id)
         turn, *others = inside
-        asked, answered, *wanted = await needles(h, ada, *(f"{kind}/{inside[kind]['id']}" for kind in others))
+        asked, answered, *needle_bytes = await needles(
+            h, ada, *(f"{kind}/{inside[kind]['id']}" for kind in others)
+        )
         said = [asked, answered, *(await needles(h, ada, f"{turn}/e1"))[3:]]
-        assert scan(recall_folder(tmp_path, ada), wanted + said) == len(wanted + said)
+        assert scan(recall_folder(tmp_path, ada), needle_bytes + said) == len(needle_bytes + said)
         answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": sessions})
         assert answer.status_code == 200
         await h.drain_jobs(ada)
-        assert scan(tmp_path, wanted) == 0
+        assert scan(tmp_path, needle_bytes) == 0
         assert scan(recall_folder(tmp_path, ada), said) == (len(said) if sessions == "keep" else 0)
         assert scan(tmp_path, [OTHER.encode()]) == 1, "memory in the pool must stay"
 
@@ -144,12 +150,12 @@ async def test_compaction_erases_old_text_of_edited_memory(tmp_path: Path) -> No
 async def test_forget_everything_erases_the_memory_index(tmp_path: Path) -> None:
     async with serve(tmp_path, model=True, erase_delay_s=600) as h:
         ada = await told(h)
-        wanted = await needles(h, ada, "memories/m1")
+        needle_bytes = await needles(h, ada, "memories/m1")
         receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         assert receipt.json()["leftovers"] == 0
-        assert scan(tmp_path, wanted) == 0
+        assert scan(tmp_path, needle_bytes) == 0
         await h.drain_jobs(ada)
-        assert scan(tmp_path, wanted) == 0
+        assert scan(tmp_path, needle_bytes) == 0
 
 
 async def test_account_deletion_removes_the_memory_index(
@@ -159,9 +165,9 @@ async def test_account_deletion_removes_the_memory_index(
         monkeypatch.setattr(f"vademecum.services.runtime.background_jobs.{constant}", 0.2)
     async with serve(tmp_path, model=True) as h:
         ada = await told(h)
-        wanted = await needles(h, ada, "memories/m1")
+        needle_bytes = await needles(h, ada, "memories/m1")
         assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
-        assert scan(tmp_path, wanted) == 0 and not recall_folder(tmp_path, ada).exists()
+        assert scan(tmp_path, needle_bytes) == 0 and not recall_folder(tmp_path, ada).exists()
         await asyncio.sleep(0.5)  # longer than the delay of the jobs that the last commits scheduled
         assert not recall_folder(tmp_path, ada).exists()
 
@@ -171,7 +177,7 @@ async def test_restore_rebuilds_memory_index_without_erased_rows(
 ) -> None:
     async with serve(tmp_path / "data", model=True, erase_delay_s=600) as h:
         ada = await told(h)
-        wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
+        needle_bytes = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
         await h.services.backup.create(tmp_path / "backup")
         assert not list((tmp_path / "backup").rglob("recall")), "a backup must not contain the derived index"
         for kind, row in ROWS.items():
@@ -183,6 +189,6 @@ async def test_restore_rebuilds_memory_index_without_erased_rows(
         found = await ada.call("GET", "/v1/entities/search", params={"q": "orchard roses", "project": "*"})
         assert [result["id"] for result in found.json()["results"]] == ["n2"]
         await h.drain_jobs(ada)
-        assert scan(tmp_path / "data", wanted) == 0
+        assert scan(tmp_path / "data", needle_bytes) == 0
         count = await h.services.recall.indexes.read(ada.id, lambda index: index.stats().documents)
         assert count == len(KEPT), "the index must contain exactly the restored rows"

@@ -59,9 +59,9 @@ def ago(days):
 @living
 async def test_exactly_repeated_memory_is_refreshed_and_gets_the_session(ada):
     assert await ada.push("memories", memory("m1", text="ADA  likes green tea", sessionIds=["loose"])) == []
-    kept = await remember(ada, TEA, "loose2", 200, pinned=True)
-    row = kept["memory"]
-    assert (kept["deduplicated"], kept["supersedes"], kept["scope"]) == (True, None, POOL)
+    result = await remember(ada, TEA, "loose2", 200, pinned=True)
+    row = result["memory"]
+    assert (result["deduplicated"], result["supersedes"], result["scope"]) == (True, None, POOL)
     assert (row["id"], row["createdAt"], row["text"]) == ("m1", OLD, "ADA  likes green tea")
     assert row["updatedAt"] > OLD and row["sessionIds"] == ["loose", "loose2"] and row["pinned"]
     assert await ada.live("memories") == {"m1": row}
@@ -69,9 +69,9 @@ async def test_exactly_repeated_memory_is_refreshed_and_gets_the_session(ada):
 
 @living
 async def test_new_memory_is_a_synced_row(ada):
-    kept = await remember(ada, TEA, "inside")
-    assert (kept["deduplicated"], kept["redacted"], kept["scope"]) == (False, False, P1)
-    row = kept["memory"]
+    result = await remember(ada, TEA, "inside")
+    assert (result["deduplicated"], result["redacted"], result["scope"]) == (False, False, P1)
+    row = result["memory"]
     assert await ada.live("memories") == {row["id"]: row}
     assert (row["projectId"], row["source"], row["sessionIds"]) == ("p1", "user", ["inside"])
 
@@ -90,23 +90,26 @@ async def test_repeated_text_of_superseded_memory_is_a_new_memory(ada):
         memory("new", text="Ada prefers mate.", supersedes="old"),
     )
     assert await ada.push("memories", old, new) == []
-    kept = await remember(ada, TEA)
-    assert not kept["deduplicated"] and kept["memory"]["id"] not in ("old", "new")
+    result = await remember(ada, TEA)
+    assert not result["deduplicated"] and result["memory"]["id"] not in ("old", "new")
 
 
 @living
 async def test_concurrently_repeated_text_becomes_one_memory(ada):
-    kept = await asyncio.gather(
+    responses = await asyncio.gather(
         *(ada.call("POST", "/v1/memories", json={"text": TEA, "project": "p1"}) for _ in range(8))
     )
-    assert len({answer.json()["memory"]["id"] for answer in kept}) == 1 == len(await ada.live("memories"))
+    assert (
+        len({answer.json()["memory"]["id"] for answer in responses}) == 1 == len(await ada.live("memories"))
+    )
 
 
 @living
 async def test_secret_in_memory_is_redacted_and_reported(ada):
-    kept = await remember(ada, "The password of the router is hunter2, says Ada.")
+    result = await remember(ada, "The password of the router is hunter2, says Ada.")
     assert (
-        kept["redacted"] and kept["memory"]["text"] == "The password of the router is [redacted], says Ada."
+        result["redacted"]
+        and result["memory"]["text"] == "The password of the router is [redacted], says Ada."
     )
     assert "hunter2" not in str(await ada.pull("memories"))
 
@@ -235,8 +238,8 @@ async def test_concurrently_repeated_text_becomes_one_memory_per_scope(ada):
         *(ada.call("POST", "/v1/memories", json={"text": TEA, "sessionId": place}) for place in places)
     )
     assert sorted(answer.status_code for answer in answers) == [200] * 6 + [201] * 3
-    kept = await ada.live("memories")
-    assert sorted(row.get("projectId", "") for row in kept.values()) == ["", "p1", "p2"]
+    memories = await ada.live("memories")
+    assert sorted(row.get("projectId", "") for row in memories.values()) == ["", "p1", "p2"]
 
 
 @living
@@ -321,9 +324,9 @@ SAM_AGAIN = "Sam has expressed his gratitude to Evan for his support and encoura
 async def test_paraphrase_supersedes_memory_and_can_be_undone(h, ada):
     old = (await remember(ada, SAM, pinned=True))["memory"]
     await h.drain_jobs(ada)
-    kept = await remember(ada, SAM_AGAIN, "loose2")
-    new = kept["memory"]
-    assert (kept["deduplicated"], kept["supersedes"], new["supersedes"]) == (True, old["id"], old["id"])
+    result = await remember(ada, SAM_AGAIN, "loose2")
+    new = result["memory"]
+    assert (result["deduplicated"], result["supersedes"], new["supersedes"]) == (True, old["id"], old["id"])
     assert (await ada.live("memories"))[old["id"]]["updatedAt"] == old["updatedAt"]
     assert new["pinned"], "the new wording must stay pinned"
     stored = await ada.live("memories")
@@ -348,9 +351,9 @@ async def test_merely_similar_or_out_of_scope_memories_coexist(h, ada):
         (SAM.replace("Sam", "Tim"), "loose"),
         (SAM.replace("encouragement", "2 letters"), "loose"),
     ):
-        kept = await remember(ada, text, where)
+        result = await remember(ada, text, where)
         await h.drain_jobs(ada)
-        assert not kept["deduplicated"] and kept["supersedes"] is None, text
+        assert not result["deduplicated"] and result["supersedes"] is None, text
     assert len(await ada.live("memories")) == 6
 
 

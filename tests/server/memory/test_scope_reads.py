@@ -251,7 +251,7 @@ async def test_entity_and_overview_responses_name_their_project(tmp_path: Path) 
     async with serve(tmp_path) as h:
         ada = await create_scoped_rows(h)
         new = {"projectId": "p1", "type": "person", "name": "Finn"}
-        kept = await ada.call("POST", "/v1/entities", json=new)
+        response = await ada.call("POST", "/v1/entities", json=new)
         overview = await ada.call("GET", "/v1/projects/p1/overview")
-        for answer in (kept, overview):
+        for answer in (response, overview):
             assert json.loads(answer.headers["X-Vademecum-Scope"]) == P1

@@ -73,8 +73,8 @@ async def test_model_list_names_the_current_embedding_model_or_null(tmp_path):
         answer = await (await h.person()).call("GET", "/v1/models")
         assert answer.json()["current"] is None and len(answer.json()["models"]) == 1
     async with serve(tmp_path / "two", model=MODELS) as h:
-        told = (await (await h.person()).call("GET", "/v1/models")).json()
-        (current,) = [model for model in told["models"] if model["hash"] == told["current"]]
+        offer = (await (await h.person()).call("GET", "/v1/models")).json()
+        (current,) = [model for model in offer["models"] if model["hash"] == offer["current"]]
         assert current["hash"] == manifests.load(MODELS / current["id"]).hash
 
 
@@ -84,8 +84,8 @@ async def test_unusable_model_is_not_listed(tmp_path):
         install(models, "small")
         (models / "broken").mkdir()
         (models / "broken" / "manifest.json").write_text("{}")
-        told = (await (await h.person()).call("GET", "/v1/models")).json()
-        assert [model["id"] for model in told["models"]] == ["small"]
+        offer = (await (await h.person()).call("GET", "/v1/models")).json()
+        assert [model["id"] for model in offer["models"]] == ["small"]
 
 
 def test_model_file_is_immutable_and_has_digest_etag(tmp_path):
@@ -95,8 +95,8 @@ def test_model_file_is_immutable_and_has_digest_etag(tmp_path):
         assert "immutable" in whole.headers["cache-control"] and "set-cookie" not in whole.headers
         etag = whole.headers["etag"]
         assert etag == f'"{hashlib.sha256(CONTENT[GRAPH]).hexdigest()}"'
-        kept = await anonymous.get(f"{files}/{GRAPH}", headers={"If-None-Match": etag})
-        assert (kept.status_code, kept.content, kept.headers["etag"]) == (304, b"", etag)
+        response = await anonymous.get(f"{files}/{GRAPH}", headers={"If-None-Match": etag})
+        assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", etag)
         head = await anonymous.head(f"{files}/{GRAPH}", headers={"Range": "bytes=0-9"})
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-length"] == str(len(CONTENT[GRAPH]))

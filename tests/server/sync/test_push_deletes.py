@@ -94,8 +94,8 @@ def test_outdated_and_valid_delete_of_a_row_in_one_batch_delete_it_and_return_no
 def test_delete_of_unknown_row_is_stored(tmp_path):
     async def scenario(ada):
         assert await send(ada, "sessions", (dead(session("s")), None)) == []
-        answered = await send(ada, "sessions", (session("s"), None))
-        assert [(row["id"], row["_deleted"]) for row in answered] == [("s", True)]
+        conflicts = await send(ada, "sessions", (session("s"), None))
+        assert [(row["id"], row["_deleted"]) for row in conflicts] == [("s", True)]
 
     alone(tmp_path, scenario)
 
@@ -130,9 +130,9 @@ def test_pulled_tombstone_matches_its_schema_and_can_be_pushed_back(tmp_path, co
         tombstone = (await page(ada, collection))["documents"][0]
         required = {k for k in row if k not in ("sessionId",) or collection == "episodes"}
         assert required <= tombstone.keys() and tombstone["_deleted"] is True
-        for kept in ("documentId", "sessionId", "projectId", "fromId", "toId"):
-            if kept in row and collection != "sessions":
-                assert tombstone[kept] == row[kept]
+        for reference_field in ("documentId", "sessionId", "projectId", "fromId", "toId"):
+            if reference_field in row and collection != "sessions":
+                assert tombstone[reference_field] == row[reference_field]
         assert await send(ada, collection, (tombstone, tombstone)) == []
 
     alone(tmp_path, scenario)
@@ -150,8 +150,8 @@ def test_deletes_of_a_batch_are_applied_before_its_rows(tmp_path):
 
 def test_rows_of_a_batch_without_deletes_keep_their_order(tmp_path):
     async def scenario(ada):
-        answered = await send(ada, "sessions", *((session(i, externalId="x"), None) for i in "cab"))
-        assert [row["id"] for row in answered] == ["a", "b"] and codes(answered) == ["DUPLICATE"] * 2
+        conflicts = await send(ada, "sessions", *((session(i, externalId="x"), None) for i in "cab"))
+        assert [row["id"] for row in conflicts] == ["a", "b"] and codes(conflicts) == ["DUPLICATE"] * 2
         first, second = session("s"), session("s", title="second")
         assert await send(ada, "sessions", (first, None), (second, first)) == []
         assert await stored(ada, "sessions", "s") == second
@@ -177,7 +177,7 @@ def test_stale_device_cannot_revive_forgotten_rows(tmp_path):
         row = fact("f", createdAt=NEW)
         await send(ada, "facts", (row, None))
         await forget(ada)
-        answered = await send(ada, "facts", ({**row, "value": "stale"}, row))
-        assert [(r["id"], r["_deleted"], r["value"]) for r in answered] == [("f", True, "")]
+        conflicts = await send(ada, "facts", ({**row, "value": "stale"}, row))
+        assert [(r["id"], r["_deleted"], r["value"]) for r in conflicts] == [("f", True, "")]
 
     alone(tmp_path, scenario)

@@ -52,8 +52,8 @@ def test_push_of_unchanged_rejected_row_stores_no_row(tmp_path, which):
             row_base = await base(ada, "facts", "f")
         if which == "stale base":
             await send(ada, "facts", (fact("f", value="newer"), fact("f")))
-        held, before = marked(refused, row_base), await seqs(ada)
-        assert await send(ada, "facts", (held, held)) == []
+        rejected, before = marked(refused, row_base), await seqs(ada)
+        assert await send(ada, "facts", (rejected, rejected)) == []
         assert await seqs(ada) == before
         assert "refused" not in json.dumps(await ada.pull("facts"))
 
@@ -98,12 +98,12 @@ def test_revival_of_row_from_before_a_forget_is_rejected(tmp_path):
         await send(ada, "facts", (fact("f"), None), (dead(fact("f")), fact("f")))
         tombstone = await stored(ada, "facts", "f")
         await forget(ada)
-        (held,) = await send(ada, "facts", (fact("f", value="again"), tombstone))
-        assert codes([held]) == ["FORGOTTEN"] and unmarked(held) == fact("f", value="again")
-        (held,) = await send(ada, "facts", (fact("f", value="edited"), held))
-        assert codes([held]) == ["FORGOTTEN"] and await stored(ada, "facts", "f") == tombstone
+        (rejected,) = await send(ada, "facts", (fact("f", value="again"), tombstone))
+        assert codes([rejected]) == ["FORGOTTEN"] and unmarked(rejected) == fact("f", value="again")
+        (rejected,) = await send(ada, "facts", (fact("f", value="edited"), rejected))
+        assert codes([rejected]) == ["FORGOTTEN"] and await stored(ada, "facts", "f") == tombstone
         anew = fact("f", value="again", createdAt=NEW)
-        assert await send(ada, "facts", (anew, held)) == []
+        assert await send(ada, "facts", (anew, rejected)) == []
         assert await stored(ada, "facts", "f") == anew
 
     alone(tmp_path, scenario)
@@ -113,10 +113,10 @@ def test_corrected_rejected_row_with_stored_base_is_accepted(tmp_path):
     async def scenario(ada):
         await send(ada, "sessions", (session("other", externalId="x"), None), (session("s"), None))
         refused = session("s", externalId="x", title="mine")
-        (held,) = await send(ada, "sessions", (refused, session("s")))
-        assert codes([held]) == ["DUPLICATE"]
+        (rejected,) = await send(ada, "sessions", (refused, session("s")))
+        assert codes([rejected]) == ["DUPLICATE"]
         edited = session("s", externalId="y", title="mine")
-        assert await send(ada, "sessions", (edited, held)) == []
+        assert await send(ada, "sessions", (edited, rejected)) == []
         assert await stored(ada, "sessions", "s") == edited
 
     alone(tmp_path, scenario)
@@ -124,8 +124,8 @@ def test_corrected_rejected_row_with_stored_base_is_accepted(tmp_path):
 
 def test_corrected_rejected_row_is_accepted_if_no_row_is_stored(tmp_path):
     async def scenario(ada):
-        (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
-        assert await send(ada, "facts", (fact("f"), held)) == []
+        (rejected,) = await send(ada, "facts", (fact("f", confidence=2), None))
+        assert await send(ada, "facts", (fact("f"), rejected)) == []
         assert await stored(ada, "facts", "f") == fact("f")
 
     alone(tmp_path, scenario)
@@ -133,9 +133,9 @@ def test_corrected_rejected_row_is_accepted_if_no_row_is_stored(tmp_path):
 
 def test_accepted_row_is_stored_without_its_sync_error(tmp_path):
     async def scenario(ada):
-        (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
-        edited = {**held, "confidence": 1}
-        assert await send(ada, "facts", (edited, held)) == [fact("f")]
+        (rejected,) = await send(ada, "facts", (fact("f", confidence=2), None))
+        edited = {**rejected, "confidence": 1}
+        assert await send(ada, "facts", (edited, rejected)) == [fact("f")]
         assert await stored(ada, "facts", "f") == fact("f")
 
     alone(tmp_path, scenario)
@@ -145,9 +145,9 @@ def test_corrected_row_that_was_based_on_a_tombstone_revives_it(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (dead(fact("f")), None))
         tombstone = await stored(ada, "facts", "f")
-        (held,) = await send(ada, "facts", (fact("f", confidence=2), tombstone))
-        assert held["syncError"]["base"] == await base(ada, "facts", "f")
-        assert await send(ada, "facts", (fact("f"), held)) == []
+        (rejected,) = await send(ada, "facts", (fact("f", confidence=2), tombstone))
+        assert rejected["syncError"]["base"] == await base(ada, "facts", "f")
+        assert await send(ada, "facts", (fact("f"), rejected)) == []
         assert await stored(ada, "facts", "f") == fact("f")
 
     alone(tmp_path, scenario)
@@ -167,8 +167,8 @@ def test_frozen_field_keeps_its_first_value(tmp_path):
         row = document(ada.id, "d", originSessionId="first")
         await send(ada, "documents", (row, None))
         edited = {**row, "originSessionId": "second", "filename": "renamed.txt"}
-        kept = {**edited, "originSessionId": "first"}
-        assert await send(ada, "documents", (edited, row)) == [kept]
-        assert await stored(ada, "documents", "d") == kept
+        edited_row = {**edited, "originSessionId": "first"}
+        assert await send(ada, "documents", (edited, row)) == [edited_row]
+        assert await stored(ada, "documents", "d") == edited_row
 
     alone(tmp_path, scenario)

@@ -13,9 +13,9 @@ async def merged(ada, collection, old, theirs, mine):
     """
     assert await send(ada, collection, (old, None)) == []
     assert await send(ada, collection, (theirs, old)) == []
-    answered = await send(ada, collection, (mine, old))
+    conflicts = await send(ada, collection, (mine, old))
     row = await stored(ada, collection, old["id"])
-    assert answered in ([row], [] if row == mine else None)
+    assert conflicts in ([row], [] if row == mine else None)
     return row
 
 
@@ -33,23 +33,23 @@ def test_row_corrected_after_rejection_is_merged_despite_stale_base(tmp_path):
     async def scenario(ada):
         first, newer = session("s"), session("s", title="newer")
         await send(ada, "sessions", (session("o", externalId="x"), None), (first, None))
-        (held,) = await send(ada, "sessions", (session("s", externalId="x"), first))
+        (rejected,) = await send(ada, "sessions", (session("s", externalId="x"), first))
         await send(ada, "sessions", (newer, first))
-        edited = {**unmarked(held), "mode": "authoritative"}
+        edited = {**unmarked(rejected), "mode": "authoritative"}
         del edited["externalId"]
-        wanted = bumped(session("s", title="newer", mode="authoritative"))
-        assert await send(ada, "sessions", (edited, held)) == [wanted]
-        assert await stored(ada, "sessions", "s") == wanted
+        expected = bumped(session("s", title="newer", mode="authoritative"))
+        assert await send(ada, "sessions", (edited, rejected)) == [expected]
+        assert await stored(ada, "sessions", "s") == expected
 
     alone(tmp_path, scenario)
 
 
 def test_corrected_rejected_row_without_base_does_not_overwrite_stored_row(tmp_path):
     async def scenario(ada):
-        (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
+        (rejected,) = await send(ada, "facts", (fact("f", confidence=2), None))
         there = fact("f", value="elsewhere", key="user.age")
         await send(ada, "facts", (there, None))
-        row = await send(ada, "facts", (fact("f"), held))
+        row = await send(ada, "facts", (fact("f"), rejected))
         assert row == [await stored(ada, "facts", "f")] and row[0]["key"] == "user.age"
 
     alone(tmp_path, scenario)
@@ -236,12 +236,14 @@ def test_merge_that_would_duplicate_a_unique_value_is_rejected(tmp_path):
         theirs = {**old, "title": "theirs"}
         await send(ada, "sessions", (theirs, old))
         mine = {**old, "externalId": "x", "mode": "authoritative"}
-        (held,) = await send(ada, "sessions", (mine, old))
-        assert codes([held]) == ["DUPLICATE"] and unmarked(held) == bumped({**mine, "title": "theirs"})
-        assert held["syncError"]["base"] == await base(ada, "sessions", "s")
+        (rejected,) = await send(ada, "sessions", (mine, old))
+        assert codes([rejected]) == ["DUPLICATE"] and unmarked(rejected) == bumped(
+            {**mine, "title": "theirs"}
+        )
+        assert rejected["syncError"]["base"] == await base(ada, "sessions", "s")
         assert await stored(ada, "sessions", "s") == theirs
-        edited = {**unmarked(held), "externalId": "y"}
-        assert await send(ada, "sessions", (edited, held)) == []
+        edited = {**unmarked(rejected), "externalId": "y"}
+        assert await send(ada, "sessions", (edited, rejected)) == []
         both = bumped(session("s", title="theirs", externalId="y", mode="authoritative"))
         assert await stored(ada, "sessions", "s") == both
 
@@ -253,9 +255,9 @@ def test_merge_that_would_violate_the_schema_is_rejected(tmp_path):
         old = document(ada.id, "d")
         theirs, mine = ({**old, "activeSessions": [f"{side}{n}" for n in range(6000)]} for side in "tm")
         assert await send(ada, "documents", (old, None), (theirs, old)) == []
-        (answered,) = await send(ada, "documents", (mine, old))
-        assert unmarked(answered) == mine and codes([answered]) == ["INVALID"]
-        assert "base" not in answered["syncError"]
+        (conflict,) = await send(ada, "documents", (mine, old))
+        assert unmarked(conflict) == mine and codes([conflict]) == ["INVALID"]
+        assert "base" not in conflict["syncError"]
         assert await stored(ada, "documents", "d") == theirs
         smaller = {**theirs, "activeSessions": theirs["activeSessions"][:10]}
         assert await send(ada, "documents", (smaller, theirs)) == []

@@ -15,9 +15,9 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 def test_invalid_row_is_returned_as_sent_with_an_error(tmp_path):
     async def scenario(ada):
         bad = fact("bad", confidence=2)
-        answered = await send(ada, "facts", (fact("a"), None), (bad, None), (fact("b"), None))
-        assert [unmarked(row) for row in answered] == [bad] and codes(answered) == ["INVALID"]
-        error = answered[0]["syncError"]
+        conflicts = await send(ada, "facts", (fact("a"), None), (bad, None), (fact("b"), None))
+        assert [unmarked(row) for row in conflicts] == [bad] and codes(conflicts) == ["INVALID"]
+        error = conflicts[0]["syncError"]
         assert error.keys() == {"code", "message", "at"} and error["message"] and TIME.fullmatch(error["at"])
         assert set(await ada.live("facts")) == {"a", "b"}
 
@@ -49,8 +49,8 @@ def test_row_with_infinite_number_is_rejected_and_other_rows_are_stored(tmp_path
 def test_rejection_contains_the_assumed_state_if_it_is_stored(tmp_path):
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
-        answered = await send(ada, "facts", (fact("f", confidence=2), fact("f")))
-        assert answered[0]["syncError"]["base"] == await base(ada, "facts", "f")
+        conflicts = await send(ada, "facts", (fact("f", confidence=2), fact("f")))
+        assert conflicts[0]["syncError"]["base"] == await base(ada, "facts", "f")
         assert await stored(ada, "facts", "f") == fact("f")
 
     alone(tmp_path, scenario)
@@ -64,9 +64,9 @@ def test_rejection_omits_an_assumed_state_that_is_not_stored(tmp_path, assumes):
         old = document(ada.id, "d")
         await send(ada, "documents", (old, None), ({**old, "activeSessions": ["s"], "accessCount": 1}, old))
         bad = {**old, "filename": "x" * 300}
-        (held,) = await send(ada, "documents", (bad, old if assumes else None))
-        assert codes([held]) == ["INVALID"] and "base" not in held["syncError"]
-        await send(ada, "documents", ({**old, "filename": "short.txt"}, held))
+        (rejected,) = await send(ada, "documents", (bad, old if assumes else None))
+        assert codes([rejected]) == ["INVALID"] and "base" not in rejected["syncError"]
+        await send(ada, "documents", ({**old, "filename": "short.txt"}, rejected))
         row = await stored(ada, "documents", "d")
         assert (row["activeSessions"], row["accessCount"]) == (["s"], 1)
 
@@ -76,8 +76,8 @@ def test_rejection_omits_an_assumed_state_that_is_not_stored(tmp_path, assumes):
 def test_pushed_document_that_names_another_user_is_rejected(tmp_path):
     async def scenario(ada):
         for user in ("somebody", ""):
-            answered = await send(ada, "documents", (document(user, "d"), None))
-            assert codes(answered) == ["INVALID"]
+            conflicts = await send(ada, "documents", (document(user, "d"), None))
+            assert codes(conflicts) == ["INVALID"]
         assert await ada.pull("documents") == []
 
     alone(tmp_path, scenario)
@@ -117,8 +117,8 @@ def test_inconsistent_blocks_are_rejected(tmp_path, row):
 def test_rejection_does_not_block_later_rows(tmp_path):
     async def scenario(ada):
         pairs = [(fact(f"f{n}", confidence=2 if n % 2 else 1), None) for n in range(40)]
-        answered = await send(ada, "facts", *pairs)
-        assert [row["id"] for row in answered] == [f"f{n}" for n in range(1, 40, 2)]
+        conflicts = await send(ada, "facts", *pairs)
+        assert [row["id"] for row in conflicts] == [f"f{n}" for n in range(1, 40, 2)]
         assert len(await ada.live("facts")) == 20
 
     alone(tmp_path, scenario)

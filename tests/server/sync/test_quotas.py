@@ -140,10 +140,10 @@ def test_quota_rejection_quotes_a_short_sanitized_file_name(tmp_path):
         for size, code in ((10, "DOCUMENT_LIMIT"), (5001, "TOO_LARGE")):
             named = document(ada.id, "d0" if code == "TOO_LARGE" else "d", size=size, filename=name)
             [answer] = await send(ada, "documents", (named, document(ada.id, "d0")))
-            said = answer["syncError"]["message"]
+            message = answer["syncError"]["message"]
             assert answer["syncError"]["code"] == code and answer["filename"] == name
-            assert "invoice xxx" in said and "fdp.exe " in said and len(said) < 200
-            assert said.isprintable()
+            assert "invoice xxx" in message and "fdp.exe " in message and len(message) < 200
+            assert message.isprintable()
 
     alone(tmp_path, scenario, **small(documents=1, file_bytes=5000))
 
@@ -153,8 +153,8 @@ def test_authoritative_mode_requires_tier_jigga(tmp_path, tier, allowed):
     async def scenario():
         async with serve(tmp_path) as h:
             ada = await h.person(tier)
-            answered = await send(ada, "sessions", (session("s", mode="authoritative"), None))
-            assert codes(answered) == ([] if allowed else ["TIER"])
+            conflicts = await send(ada, "sessions", (session("s", mode="authoritative"), None))
+            assert codes(conflicts) == ([] if allowed else ["TIER"])
             assert await send(ada, "sessions", (session("t"), None)) == []
             edited = session("t", mode="authoritative")
             assert codes(await send(ada, "sessions", (edited, session("t")))) == ([] if allowed else ["TIER"])
@@ -165,8 +165,8 @@ def test_authoritative_mode_requires_tier_jigga(tmp_path, tier, allowed):
 def test_waiting_rows_can_fill_the_storage_limit(tmp_path):
     async def scenario(ada):
         waiting = [block("later", n, text="x" * 15_000) for n in range(10)]
-        answered = await send(ada, "vectorEmbeddings", *((row, None) for row in waiting))
-        assert 0 < len(answered) < 10 and set(codes(answered)) == {"STORAGE_LIMIT"}
+        conflicts = await send(ada, "vectorEmbeddings", *((row, None) for row in waiting))
+        assert 0 < len(conflicts) < 10 and set(codes(conflicts)) == {"STORAGE_LIMIT"}
         await send(ada, "sessions", (session("s"), None))
         assert codes(await send(ada, "episodes", (episode("e", "s", aiResponse="y" * 15_000), None))) == [
             "STORAGE_LIMIT"
@@ -184,8 +184,8 @@ def test_vector_much_larger_than_its_text_is_charged(tmp_path):
             return {**row, "dims": 4096, "embedding": base64.b64encode(b"\0\0\0\0" * 4096).decode()}
 
         await send(ada, "documents", (document(ada.id, "d"), None))
-        answered = await send(ada, "vectorEmbeddings", *((padded(n), None) for n in range(10)))
-        assert codes(answered) == ["STORAGE_LIMIT"] * 6
+        conflicts = await send(ada, "vectorEmbeddings", *((padded(n), None) for n in range(10)))
+        assert codes(conflicts) == ["STORAGE_LIMIT"] * 6
 
     alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
 

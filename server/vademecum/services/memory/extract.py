@@ -103,27 +103,31 @@ class Extraction:
             if turn is None:
                 await _delete_job(store, job)
                 return None
-            known = await _latest_entities(
+            entity_names = await _latest_entities(
                 store, find_session_home(store.row_index.rows.get, turn.session_id)
             )
         text = await asyncio.to_thread(extraction.turn_input, turn.user_message, turn.ai_response)
-        return await self._request(text, [entity.name for entity in known]) if text else ValidatedExtraction()
+        return (
+            await self._request(text, [entity.name for entity in entity_names])
+            if text
+            else ValidatedExtraction()
+        )
 
     async def _store_answer(self, user_id: str, job: Job, found: ValidatedExtraction) -> None:
         """Store the pending answer in the job, unless the job has changed.
 
         An error here is only logged, so that it does not hide the error that prevented storing the rows.
         """
-        answered = jobs.with_answer(job, msgspec.json.encode(found).decode())
+        job_with_answer = jobs.with_answer(job, msgspec.json.encode(found).decode())
         try:
             async with self.users.open(user_id) as store:
-                await store.write(lambda tx: tx.jobs.replace(job, answered))
+                await store.write(lambda tx: tx.jobs.replace(job, job_with_answer))
         except Exception as error:
             _log.error("the model will be asked again", kind=job.kind, exc_info=error)
 
-    async def _request(self, text: str, known: list[str]) -> ValidatedExtraction:
+    async def _request(self, text: str, entity_names: list[str]) -> ValidatedExtraction:
         reply = await self.endpoint.answer(
-            extraction.system_prompt([secrets.redact(name) for name in known]),
+            extraction.system_prompt([secrets.redact(name) for name in entity_names]),
             secrets.redact(text),
             MAX_REPLY_TOKENS,
             temperature=TEMPERATURE,
@@ -217,8 +221,8 @@ class _ExtractionWriter:
 
         Each value has its own id, so a proposal that the user deleted is not repeated.
         """
-        known = [tx.row(key) for key in self.facts.get(fact.key, ()) if tx.row_state(key) == "live"]
-        if any(row["confirmed"] or fold(row["value"]) == fold(fact.value) for row in known):
+        facts_with_key = [tx.row(key) for key in self.facts.get(fact.key, ()) if tx.row_state(key) == "live"]
+        if any(row["confirmed"] or fold(row["value"]) == fold(fact.value) for row in facts_with_key):
             return
         row_id = derived_ids.fact_id(tx.meta.id_key, fact.key, fold(fact.value))
         fields = {"key": fact.key, "value": fact.value, "confidence": fact.confidence}

@@ -90,10 +90,10 @@ def test_sheet_with_distant_last_row_is_read():
 
 @pytest.mark.parametrize("ending", MEMBERS)
 def test_xml_entities_are_not_expanded(ending):
-    said = text_or_code(
+    outcome = text_or_code(
         hostile_files.with_doctype(ending, hostile_files.laughs()), memory_bytes=400 * 2**20, seconds=20
     )
-    assert said in ("TOO_EXPANSIVE", "DAMAGED") or said.count("laughter") <= 1
+    assert outcome in ("TOO_EXPANSIVE", "DAMAGED") or outcome.count("laughter") <= 1
 
 
 class Listener(http.server.BaseHTTPRequestHandler):
@@ -124,10 +124,10 @@ def test_external_xml_entity_is_not_fetched(ending, listener, tmp_path):
     (tmp_path / "secret").write_text("root-of-all-secrets")
     secret, address = f"file://{tmp_path}/secret", f"http://127.0.0.1:{listener.server_port}/x"
     for place, other in ((secret, address), ("file:///etc/passwd", secret), (address, address)):
-        said = text_or_code(hostile_files.with_doctype(ending, hostile_files.outside(place, other)))
-        assert "root:" not in said
-        assert "root-of-all-secrets" not in said
-        assert "fetched-from-outside" not in said
+        outcome = text_or_code(hostile_files.with_doctype(ending, hostile_files.outside(place, other)))
+        assert "root:" not in outcome
+        assert "root-of-all-secrets" not in outcome
+        assert "fetched-from-outside" not in outcome
     assert listener.asked == []
 
 
@@ -177,8 +177,10 @@ def test_extremely_nested_html_is_read_or_refused(tag):
         + b"</%s>" % tag * DEEP
         + b"<p>end</p>"
     )
-    said = text_or_code(page, seconds=20)
-    assert said in ("TOO_EXPANSIVE", "DAMAGED", "PARSE_TIMEOUT") or in_order(said, "start", "deep", "end")
+    outcome = text_or_code(page, seconds=20)
+    assert outcome in ("TOO_EXPANSIVE", "DAMAGED", "PARSE_TIMEOUT") or in_order(
+        outcome, "start", "deep", "end"
+    )
 
 
 @pytest.mark.parametrize("data", [b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP])
@@ -189,8 +191,8 @@ def test_extremely_nested_json_is_plain_text(data):
 
 
 def test_extremely_nested_rtf_is_read():
-    said = text_of(rb"{\rtf1 start " + rb"{\b " * DEEP + b"deep" + b"}" * DEEP + b" end}")
-    assert in_order(said, "start", "deep", "end")
+    outcome = text_of(rb"{\rtf1 start " + rb"{\b " * DEEP + b"deep" + b"}" * DEEP + b" end}")
+    assert in_order(outcome, "start", "deep", "end")
 
 
 @pytest.mark.parametrize("ending", ["docx", "odt"])
@@ -203,8 +205,8 @@ def test_pdf_with_circular_pages_is_refused():
 
 
 def test_pdf_with_recursive_drawing_does_not_hang():
-    said = text_or_code(hostile_files.pdf_whose_drawing_draws_itself(), seconds=1.5)
-    assert said in ("PARSE_TIMEOUT", "PARSE_MEMORY", "DAMAGED") or "The lease ends in May" in said
+    outcome = text_or_code(hostile_files.pdf_whose_drawing_draws_itself(), seconds=1.5)
+    assert outcome in ("PARSE_TIMEOUT", "PARSE_MEMORY", "DAMAGED") or "The lease ends in May" in outcome
 
 
 @pytest.mark.parametrize("count", [5001, 1_000_000])

@@ -57,8 +57,8 @@ def test_slow_file_times_out(seconds):
 
 def test_cpu_limit_is_reported_as_timeout(tmp_path):
     # run without the wall-clock limit, so that only the CPU limit can end the worker
-    ended, said = run_alone(hostile_files.slow(), tmp_path, seconds=0.5)
-    assert said is None
+    ended, outcome = run_alone(hostile_files.slow(), tmp_path, seconds=0.5)
+    assert outcome is None
     assert ended == -signal.SIGXCPU
 
 
@@ -83,13 +83,15 @@ def test_memory_limit_is_reported(text):
 
 def outcomes(data, sizes):
     """Parse with each memory limit in MB. Map the limit to the error code, or to "read" or "nothing"."""
-    said = {}
+    results = {}
     for memory in sizes:
         try:
-            said[memory] = "read" if read_in_new_process(data, memory_bytes=memory * MB).parts else "nothing"
+            results[memory] = (
+                "read" if read_in_new_process(data, memory_bytes=memory * MB).parts else "nothing"
+            )
         except Unreadable as error:
-            said[memory] = code_of(error)
-    return said
+            results[memory] = code_of(error)
+    return results
 
 
 @pytest.mark.parametrize(
@@ -101,14 +103,14 @@ def outcomes(data, sizes):
     ids=["text", "html"],
 )
 def test_lack_of_memory_is_not_reported_as_damage(data, sizes):
-    said = outcomes(data, sizes)
-    assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
+    results = outcomes(data, sizes)
+    assert set(results.values()) <= {"read", "PARSE_MEMORY"}, results
 
 
 @pytest.mark.parametrize("ending", ["docx", "xlsx", "pdf"])
 def test_lack_of_memory_for_office_file_is_not_reported_as_damage(ending):
-    said = outcomes(SOUND[ending], (25, 30, 33, 36, 40, 45, 50, 60, 80) if SOAK else (30, 38, 45))
-    assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
+    results = outcomes(SOUND[ending], (25, 30, 33, 36, 40, 45, 50, 60, 80) if SOAK else (30, 38, 45))
+    assert set(results.values()) <= {"read", "PARSE_MEMORY"}, results
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, "PARSE_MEMORY"), (signal.SIGSEGV, "DAMAGED")])
@@ -216,15 +218,15 @@ def test_worker_inherits_no_environment_or_open_file(monkeypatch, tmp_path):
             reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
             (child,) = await started()
             await asyncio.sleep(0.5)
-            told = Path(f"/proc/{child}/environ").read_bytes()
-            held = [str(fd.readlink()) for fd in Path(f"/proc/{child}/fd").iterdir()]
+            environ = Path(f"/proc/{child}/environ").read_bytes()
+            open_files = [str(fd.readlink()) for fd in Path(f"/proc/{child}/fd").iterdir()]
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-            return told, held
+            return environ, open_files
 
-    told, held = asyncio.run(go())
-    assert b"never-tell" not in told
-    assert not [name for name in held if str(tmp_path) in name]
+    environ, open_files = asyncio.run(go())
+    assert b"never-tell" not in environ
+    assert not [name for name in open_files if str(tmp_path) in name]
 
 
 def test_worker_cannot_write_files():

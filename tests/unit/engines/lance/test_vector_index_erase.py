@@ -37,9 +37,9 @@ def found(folder: Path, wanted: dict[str, bytes]) -> set[str]:
 def library(documents: int, filler: str) -> tuple[list[Block], dict[str, dict[str, bytes]]]:
     blocks, wanted = [], {}
     for n in range(documents):
-        text, given = f"secretword{n:04} zebra {filler}", vectors(n, 16)
-        blocks.append(block(f"d{n}", 0, [text] * 16, given))
-        wanted[f"d{n}"] = needles(f"secretword{n:04}", given[3])
+        text, block_vectors = f"secretword{n:04} zebra {filler}", vectors(n, 16)
+        blocks.append(block(f"d{n}", 0, [text] * 16, block_vectors))
+        wanted[f"d{n}"] = needles(f"secretword{n:04}", block_vectors[3])
     return blocks, wanted
 
 

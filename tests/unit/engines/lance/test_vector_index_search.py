@@ -30,16 +30,16 @@ def test_search_in_empty_scope_finds_nothing(either: VectorIndex) -> None:
 @pytest.mark.parametrize("scope_size", [1, 5, 40])
 def test_vector_search_is_exact(either: VectorIndex, scope_size: int) -> None:
     """The hits are those of a brute-force search, in a few documents and in all."""
-    given = {f"d{n:02}": vectors(n, 20) * (n + 1) for n in range(40)}
-    either.apply([block(name, 0, ["x"] * 20, some) for name, some in given.items()], [], [], ("e", 1))
-    scope = sorted(given)[:scope_size]
-    matrix = np.concatenate([given[name] for name in scope]).astype(np.float64)
+    block_vectors = {f"d{n:02}": vectors(n, 20) * (n + 1) for n in range(40)}
+    either.apply([block(name, 0, ["x"] * 20, some) for name, some in block_vectors.items()], [], [], ("e", 1))
+    scope = sorted(block_vectors)[:scope_size]
+    matrix = np.concatenate([block_vectors[name] for name in scope]).astype(np.float64)
     places = [(name, at) for name in scope for at in range(20)]
     for seed in range(100, 110):
-        asked = vectors(seed, 1)[0]
-        cosines = matrix @ asked / np.linalg.norm(matrix, axis=1) / np.linalg.norm(asked)
+        query_vector = vectors(seed, 1)[0]
+        cosines = matrix @ query_vector / np.linalg.norm(matrix, axis=1) / np.linalg.norm(query_vector)
         expected = [places[at] for at in np.argsort(-cosines)[:10]]
-        hits = either.vector_search(asked, scope, 10)
+        hits = either.vector_search(query_vector, scope, 10)
         assert [(hit.document_id, hit.chunk_index) for hit in hits] == expected
         assert np.allclose([hit.score for hit in hits], np.sort(cosines)[::-1][:10], atol=2e-6)
 
@@ -54,20 +54,20 @@ def test_foreign_scripts_follow_all_other_chunks(either: VectorIndex) -> None:
     texts = ["المستأجر", "rent 租金", "租金", "👍", "“–” …", "Hafenstraße", "", "👍 nice"]
     order = [text for text in texts if not is_foreign_script(text)] + list(filter(is_foreign_script, texts))
     assert order != texts
-    asked = vectors(1, 1)[0]
+    query_vector = vectors(1, 1)[0]
     # Each vector is farther from the question than the one before.
-    given = asked + vectors(2, 1) * np.linspace(0, 0.5, len(texts), dtype=np.float32)[:, None]
+    block_vectors = query_vector + vectors(2, 1) * np.linspace(0, 0.5, len(texts), dtype=np.float32)[:, None]
     for at, text in enumerate(texts):  # one document in each segment
-        either.apply([block(f"d{at}", 0, [text], given[at : at + 1])], [], [], ("e", at + 1))
+        either.apply([block(f"d{at}", 0, [text], block_vectors[at : at + 1])], [], [], ("e", at + 1))
     scope = [f"d{at}" for at in range(len(texts))]
-    plain = either.vector_search(asked, scope, len(texts))
+    plain = either.vector_search(query_vector, scope, len(texts))
     assert [hit.text for hit in plain] == texts
-    hits = either.vector_search(asked, scope, len(texts), foreign_last=True)
+    hits = either.vector_search(query_vector, scope, len(texts), foreign_last=True)
     assert [hit.text for hit in hits] == order
     cosine = {hit.place: hit.score for hit in plain}
     penalties = [cosine[hit.place] - hit.score for hit in hits]
     assert np.allclose(penalties, [FOREIGN_PENALTY * is_foreign_script(hit.text) for hit in hits], atol=2e-6)
-    assert either.vector_search(asked, scope, 3, foreign_last=True) == hits[:3]
+    assert either.vector_search(query_vector, scope, 3, foreign_last=True) == hits[:3]
 
 
 def test_blocks_without_vectors_are_found_by_keywords_only(either: VectorIndex) -> None:
@@ -164,9 +164,12 @@ def test_cached_and_uncached_searches_agree(opened: Opener) -> None:
     memory, disk = opened(shared=MatrixCache()), opened(shared=MatrixCache(1))
     scope = [f"d{n}" for n in range(0, 8, 2)]
     for n in range(5):
-        query, asked = f"chunk {n} of d{n}", vectors(n, 1)[0]
+        query, query_vector = f"chunk {n} of d{n}", vectors(n, 1)[0]
         assert memory.keyword_search(query, scope, 12) == disk.keyword_search(query, scope, 12)
-        warm, cold = memory.vector_search(asked, scope, 12), disk.vector_search(asked, scope, 12)
+        warm, cold = (
+            memory.vector_search(query_vector, scope, 12),
+            disk.vector_search(query_vector, scope, 12),
+        )
         assert [hit.place for hit in warm] == [hit.place for hit in cold]
         assert np.allclose([hit.score for hit in warm], [hit.score for hit in cold], atol=2e-6)
 

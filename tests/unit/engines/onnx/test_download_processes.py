@@ -91,16 +91,16 @@ def test_full_disk_installs_no_model_and_keeps_parts(
         timeout=DONE_S,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    before, downloading, building, at_last = told["said"]
+    output = json.loads(done.stdout)
+    before, downloading, building, at_last = output["said"]
     assert before.startswith("MODEL_DISK: e5-small-v2 needs ") and before.endswith(
         "MB are free. Nothing was downloaded."
     )
     for said, what in ((downloading, "downloaded"), (building, "written")):
         start = f"MODEL_DISK: tiny-e5 could not be {what} to {tmp_path}: the disk is full."
         assert said.startswith(start) and said.endswith("Nothing was installed."), said
-    assert (at_last, told["installed"]) == ("installed", True)
-    assert told["left"] == [[], [".tiny-e5.download"], [".tiny-e5.download"], ["tiny-e5"]]
+    assert (at_last, output["installed"]) == ("installed", True)
+    assert output["left"] == [[], [".tiny-e5.download"], [".tiny-e5.download"], ["tiny-e5"]]
     asked = [wanted for name, wanted in hub.log if name == "model.safetensors"]
     assert len(asked) == 2 and asked[0] is None and asked[1], (
         "the second request resumes, and there is no third"
