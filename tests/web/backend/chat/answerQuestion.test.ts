@@ -110,6 +110,12 @@ function deviceOf(deferredRows: Map<string, DeferredQuestion>): DeviceDatabase {
 const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();
 const deferredIds = () => [...deferredRows.keys()];
 
+/** Let the test skip delays. Otherwise time passes as usual. */
+function useFastTimers(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
 /** Ask a question that is answered with quotations, and defer it until the assistant can answer. */
 async function askAndDefer(message: string): Promise<string> {
   const id = await answers.ask("s", message);
@@ -136,6 +142,7 @@ test("a deferred question is retried after each reconnection", async () => {
 });
 
 test("a failed deferred question is retried while the device stays online", async () => {
+  useFastTimers();
   const id = await askAndDefer("When is the rent due?");
   rejection = () => 502;
   summary$.next(summary("live"));
@@ -143,7 +150,10 @@ test("a failed deferred question is retried while the device stays online", asyn
   await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
   expect(deferredIds()).toEqual([id]);
   rejection = () => undefined;
-  await soon(() => expect(deferredIds()).toEqual([]));
+  await soon(async () => {
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(deferredIds()).toEqual([]);
+  });
   expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
 });
 
@@ -217,12 +227,14 @@ test("pressing Stop ends an answer in every phase", async () => {
 });
 
 test("the wait for a busy assistant is shown and can be stopped", async () => {
+  useFastTimers();
   summary$.next(summary("live"));
   let times = 0;
   rejection = () => (times++, 429);
   const id = await answers.ask("s", "When is the rent due?");
   await soon(() => expect(answers.drafts$.value[id]?.retryInS).toBe(5));
-  await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
+  await vi.advanceTimersByTimeAsync(5_000);
+  await soon(() => expect(times).toBeGreaterThan(1));
   await soon(() => expect(answers.drafts$.value[id]?.retryInS).toBe(5));
   expect((await turn(id)).status).toBe("queued"); // a restarted app asks the question again
   answers.stop(id);
