@@ -82,6 +82,7 @@ beforeAll(async () => {
   device = await Device.of(ada);
   page = device.page;
   page.setDefaultTimeout(60_000);
+  await page.clock.install(); // so that tests can skip the delay of a retry
   await device.until(async () => (await device.rows("projects")).length === 4);
   ferry = await projectId("ferry");
 });
@@ -94,6 +95,7 @@ const choose = (name: string, label: string | RegExp) =>
   typeof label === "string"
     ? page.getByRole("combobox", { name }).selectOption(label)
     : page.getByRole("combobox", { name }).selectOption({ index: 1 });
+const skipRetryDelay = () => page.clock.fastForward(5_000);
 const counts = (n: number) => expect.poll(() => steps().count()).toBe(n);
 const isFocused = (what: Locator) =>
   expect.poll(() => what.evaluate((one) => one === document.activeElement)).toBe(true);
@@ -192,6 +194,7 @@ test("a late search response still shows its results", async () => {
   await page
     .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })
     .waitFor();
+  await skipRetryDelay();
   await stepOf("left out in winter alone").waitFor();
   expect(await steps().first().innerText()).toContain("in winter alone");
   const days = page.getByRole("main").getByRole("heading", { level: 4 });
@@ -252,5 +255,6 @@ test("the agent activity page explains empty and offline states", async () => {
     .getByText("Agent activity is stored on the server, which is not responding.", { exact: false })
     .waitFor();
   await device.setOffline(false);
+  await skipRetryDelay();
   await counts(7);
 });

@@ -17,7 +17,8 @@ const RULES: Rule[] = [
   { when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] },
   { when: "once more", say: Array.from({ length: 400 }, (_, n) => `again${n} `), pause_s: 0.02 },
   { when: "slowly", say: Array.from({ length: 400 }, (_, n) => `word${n} `), pause_s: 0.02 },
-  { when: "think long", say: ["At last."], first_s: 8 },
+  { when: "think long", say: [], first_s: 8 },
+  { when: "think a while", say: ["At last."], first_s: 3 },
   { when: "busy", say: [], status: 429 },
   { when: "break off", say: ["It begins, ", "and then "], ends: "broken" },
   { when: "hurt me", say: [HOSTILE] },
@@ -123,6 +124,7 @@ test("a partial answer survives a server crash", async () => {
   await harness.control("kill");
   await device.page.getByText("The answer was cut off. The answer so far is kept.").waitFor();
   await harness.control("start");
+  await device.call("syncNow"); // reconnect without a delay
   const live = async () =>
     (await harness.liveRows(device.user, "episodes")).filter(({ sessionId }) => sessionId === shown());
   await device.until(async () => {
@@ -172,7 +174,7 @@ test("stopping before an answer begins keeps no answer", async () => {
 
 test("a reopened page recovers an interrupted answer", async () => {
   await begin();
-  await device.ask("Please think long.");
+  await device.ask("Please think a while.");
   await device.page.getByText("Reading your documents…").waitFor();
   await device.page.getByRole("button", { name: "Stop" }).waitFor();
   await device.reopen();

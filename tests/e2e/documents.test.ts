@@ -286,6 +286,7 @@ test("a server crash after an upload does not duplicate the document", async () 
   const isFerry = ({ filename }: { filename?: string }) => filename === "ferry.md";
   await laptop.until(async () => (await laptop.rows("documents")).some(isFerry)); // parsed on this device
   await harness.control("start");
+  await laptop.call("syncNow"); // reconnect without a delay
   await settled(laptop);
   await laptop.until(
     async () => (await harness.liveRows(ada, "documents")).find(isFerry)?.["status"] === "ready",

@@ -136,6 +136,7 @@ test("a changed tier is shown after reconnecting", async () => {
   await device.page.getByText("JIGGA account").waitFor();
   await harness.control("tier", { userId: device.user.userId, tier: "FREE" });
   await harness.control("restart");
+  await device.call("syncNow"); // reconnect without a delay
   await device.page.getByText("FREE account").waitFor();
   expect(await device.call("account")).toMatchObject({ tier: "FREE", promptScoreShare: 0.1 });
 });

@@ -95,9 +95,11 @@ test("forms keep text that cannot be stored", async () => {
   const { page } = device;
   const button = (name: string) => page.getByRole("button", { name, exact: true });
   const notices = page.getByText("This browser has no storage left. Nothing was stored.");
+  /** Wait for a new notice. Earlier ones stay visible for seconds. */
   const refused = async () => {
-    await notices.first().waitFor();
-    await expect.poll(() => notices.count()).toBe(0); // wait until the notices are gone
+    const notice = notices.and(page.locator(":not([data-seen])"));
+    await notice.waitFor();
+    await notice.evaluate((element) => element.setAttribute("data-seen", ""));
   };
   const field = (name: string) => page.getByRole("textbox", { name });
   await fillUp();
