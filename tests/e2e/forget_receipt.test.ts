@@ -21,10 +21,8 @@ async function prepared(): Promise<Device> {
   return device;
 }
 
-/** Store a fact, and open another tab that never leaves the account, because its navigation does not end. */
-async function openStuckTab(): Promise<Page> {
-  await device.call("addFact", "rent", "940 euros");
-  await device.until(async () => (await harness.liveRows(device.user, "facts")).length === 1);
+/** Open another tab that never leaves the account, because its navigation does not end. */
+async function openStuckTab(device: Device): Promise<Page> {
   const other = await device.open("/");
   await composerOf(other).waitFor();
   await other.route("**/sign-in", () => {});
@@ -81,9 +79,12 @@ test("the forget receipt is kept until the user closes it", async () => {
   expect(await harness.liveRows(user, "facts")).toEqual([]);
 });
 
-test("the forget receipt is shown although another tab is open", async () => {
-  const other = await openStuckTab();
+// The next two tests run at the same time, because each waits ten seconds for the other tab.
+test.concurrent("the forget receipt is shown although another tab is open", async () => {
   const { page, user } = device;
+  await device.call("addFact", "rent", "940 euros");
+  await device.until(async () => (await harness.liveRows(user, "facts")).length === 1);
+  const other = await openStuckTab(device);
   await page.goto(`${harness.url}/memory`);
   await page.getByLabel("To confirm, type: forget everything").fill("forget everything");
   await page.getByRole("button", { name: "Forget everything" }).click();
@@ -97,9 +98,10 @@ test("the forget receipt is shown although another tab is open", async () => {
   expect(await harness.liveRows(user, "facts")).toEqual([]);
 });
 
-test("signing out although another tab is open ends at the sign-in page", async () => {
-  await openStuckTab();
-  const { page } = device;
+test.concurrent("signing out although another tab is open ends at the sign-in page", async () => {
+  const leaving = await prepared();
+  await openStuckTab(leaving);
+  const { page } = leaving;
   await page.goto(`${harness.url}/settings`);
   await page.getByRole("button", { name: "Sign out" }).click();
   const dialog = page.getByRole("dialog");
