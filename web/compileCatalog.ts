@@ -8,7 +8,8 @@ import { isLiteralElement, parse, type MessageFormatElement } from "@formatjs/ic
 import type { Plugin } from "vite";
 
 /** Pattern of the keys whose texts are part of the initial load. */
-export const START = /^(?:app|chat|common|errors|sidebar|sync\.detail|sync\.line)\./u;
+export const START =
+  /^(?:(?:app|chat|common|errors|sidebar|sync\.detail|sync\.line)\.|model\.(?:offered|download|notNow)$)/u;
 
 /** Return the plugin that compiles the catalog. If `isSplit` is false, as in tests, the initial load has all texts. */
 export function compileCatalog({ isSplit = true } = {}): Plugin {
