@@ -264,14 +264,17 @@ test("a source opens its best passage", async () => {
   await push(user, "documents", { ...document, chunkCount: 2, pageCount: 1 });
   await push(user, "vectorEmbeddings", { ...block("d-paged"), chunks: passages });
   await push(user, "episodes", {
-    ...turn("e-paged", "s-paged", 1, "Which passage?", "It says so [1], [2] and [3]."),
-    ...{ model: "scripted", citations: [0, 1].map((chunkIndex) => ({ ...cited, chunkIndex })) },
+    ...turn("e-paged", "s-paged", 1, "Which passage?", "It says so [2], not here [3] and `never[1]`."),
+    ...{ model: "scripted", citations: [0, 1].map((at) => ({ ...cited, n: at + 1, chunkIndex: at })) },
   });
   await device.until(async () => (await device.rows("vectorEmbeddings", ofPaged)).length === 1);
   await page.getByRole("link", { name: "Passages of one page" }).first().click();
-  await page.getByText("It says so [1], [2] and [3].").waitFor();
-  expect(await page.locator("[data-citation]").count()).toBe(0);
-  await page.getByRole("button", { name: "paged.pdf, page 1" }).click();
-  await page.getByRole("dialog").locator("mark").waitFor();
+  await page.getByText("not here [3] and never[1].").waitFor(); // a number that the model was not told, and code
+  const chips = page.locator("[data-citation]");
+  expect(await chips.allInnerTexts()).toEqual(["2"]);
+  await chips.click();
+  await page.getByRole("dialog").locator("mark").getByText("A lesser passage of the page.").waitFor();
+  const read = page.getByRole("group", { name: "Also read" });
+  await read.getByRole("button", { name: "paged.pdf, page 1" }).click();
   expect(await page.getByRole("dialog").locator("mark").innerText()).toBe("The best passage.");
 });

@@ -107,7 +107,7 @@ test("the list of added files does not cover the next answer", async () => {
   await device.ask("What stays?");
   await page.getByText("1 file added").waitFor({ state: "detached" });
   const source = page
-    .getByRole("group", { name: "Sources" })
+    .getByRole("group", { name: "Read for this answer" })
     .last()
     .getByRole("button", { name: /^lease/u });
   const [cut, dots] = await source.evaluate((one) => {

@@ -42,8 +42,8 @@ test("quotations are shown without Markdown syntax", async () => {
   const preview = page.getByRole("dialog", { name: "What an assistant would see" });
   await preview.getByText("[DOCUMENT CONTEXT]").waitFor();
   const prompt = await preview.locator("pre").innerText();
-  expect(prompt).toContain("User: How high are they?\nAssistant: **Sixteen** metres [1].");
-  expect(prompt).toContain("Source: tides.md\n");
+  expect(prompt).toContain("User: How high are they?\nAssistant: **Sixteen** metres (1).");
+  expect(prompt).toContain("Source: tides.md [1]\n");
   expect(prompt).not.toContain("What are neap tides?"); // the question follows the prompt
   await preview.getByText(/Documents: (?!0%)[\d.]+% of the available space/u).waitFor();
   await page.getByRole("button", { name: "Close", exact: true }).click();

@@ -31,7 +31,7 @@ def test_answer_returns_the_context_given_to_the_model(tmp_path):
         summary = events[0][1]
         (cited,) = summary["citations"]
         assert cited == {
-            "documentId": lease["id"], "filename": "lease.txt", "block": 0, "chunkIndex": 0,
+            "n": 1, "documentId": lease["id"], "filename": "lease.txt", "block": 0, "chunkIndex": 0,
             "text": "The rent of the mill is R9,000.",
         }  # fmt: skip
         assert summary["model"] == MODEL
@@ -58,7 +58,7 @@ def test_citation_numbers_match_the_order_of_prompt_passages(tmp_path):
             await ada.upload(f"lease{mill}.txt", words)
         summary = (await read_answer(ada, "rent of the mill"))[0][1]
         quoted = [line for line in model.requests[0].system.split("\n") if line.startswith("Source:")]
-        assert [f"Source: {cited['filename']}" for cited in summary["citations"]] == quoted
+        assert [f"Source: {cited['filename']} [{cited['n']}]" for cited in summary["citations"]] == quoted
         assert quoted and summary["dropped"]["passages"], (
             "the test needs passages that fit and passages that do not"
         )

@@ -10,7 +10,7 @@ import pytest
 from property.rows import dead, document, fact, project, session, summary, turn
 from server.accounts.account_clients import owner
 from server.in_process_server import MODELS, check_problem, serve
-from vademecum.model.chat.prompt import DATA_RULE, NOT_FOUND
+from vademecum.model.chat.prompt import CITATION_RULE, DATA_RULE, NOT_FOUND
 from vademecum.services.chat import prompt_context
 
 HOSTILE = """The rent of the mill is R9,000."
@@ -53,12 +53,12 @@ async def test_prompt_context_orders_sections_and_names_sources_and_scope(tmp_pa
         lease = (await ada.upload("lease.txt", "The rent of the mill is due in March.")).json()["document"]
         made = await fetch_prompt(ada, systemPrompt="You are a careful clerk.")
         assert made["prompt"] == "\n".join([
-            "You are a careful clerk.", "", DATA_RULE, "",
+            "You are a careful clerk.", "", DATA_RULE, "", CITATION_RULE, "",
             "[STATE CONTEXT]", "- rent: R9,000", "[END STATE CONTEXT]", "",
             "[CONVERSATION CONTEXT]", "User: question 1", "Assistant: answer 1", "[END CONVERSATION CONTEXT]", "",
             "[MEMORY CONTEXT]", '- 2020-05-01, session "Rent": They spoke of a mill.',
             '- 2020-05-01, project "Mill": All about mills.', "[END MEMORY CONTEXT]", "",
-            "[DOCUMENT CONTEXT]", "---", "Source: lease.txt", '"The rent of the mill is due in March."', "---",
+            "[DOCUMENT CONTEXT]", "---", "Source: lease.txt [1]", '"The rent of the mill is due in March."', "---",
             "[END DOCUMENT CONTEXT]",
         ])  # fmt: skip
         assert made["tokens"].keys() == {"system", "state", "volatile", "rag"}

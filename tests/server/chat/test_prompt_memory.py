@@ -214,6 +214,7 @@ async def test_hostile_recalled_text_cannot_leave_its_prompt_section(tmp_path: P
         context = await read_context(ada)
         assert set(recalled_ids(context)) == {"m1", "e1", "n1"}
         assert re.findall(r"[\[［].*?[\]］]", context["prompt"]) == [
+            *("[1]", "[1, 3]"),  # in the rule about citations
             "[MEMORY CONTEXT]",
             "[END MEMORY CONTEXT]",
         ]

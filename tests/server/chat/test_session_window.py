@@ -160,7 +160,9 @@ async def test_prompt_names_the_sessions_of_turns_and_sources_of_passages(
         nothing = await fetch_prompt(ada, "s2", "What did we say about submarines?")
         assert nothing["scope"]["recalled"] == [] and "MEMORY CONTEXT]" not in nothing["prompt"]
         own = await fetch_prompt(ada, "s1")
-        assert f'Source: lease.txt\n"{LEASE}"' in own["prompt"], "the passage must name its document (E13b)"
+        assert f'Source: lease.txt [1]\n"{LEASE}"' in own["prompt"], (
+            "the passage must name its document (E13b)"
+        )
 
 
 async def test_returned_document_is_absent_from_prompts_of_its_origin_session(

@@ -62,6 +62,8 @@ _RULE = re.compile(
     rf"^[{_BLANK}]*(?:[\-\u2010-\u2015\u2212\u2500\u2501\u2550\uff0d][{_BLANK}]*){{3,}}$", re.MULTILINE
 )
 _DOTS = "· · ·"
+# Numbers in brackets, in all forms in which models write citations: [3], [1, 2], [2-4], [^1], 【3】.
+_NUMBER = re.compile(r"[\[［【〔]([\^†]?[0-9]{1,4}(?:[ ,;†–-]{1,3}[0-9]{1,4}){0,20})[\]］】〕]")
 _QUOTE = re.compile('["＂“”„‟″〃]')
 _NO_LETTER = re.compile("[^a-z]+")
 
@@ -81,6 +83,11 @@ def sanitize(text: str) -> str:
 def sanitize_line(text: str) -> str:
     """Sanitize a name or an item of a list, and put it on one line."""
     return join_lines(sanitize(text)).strip(" ")
+
+
+def neutralize_numbers(text: str) -> str:
+    """Replace the brackets of numbers such as `[3]`, which could pass for citations, with parentheses."""
+    return _NUMBER.sub(r"(\1)", text)
 
 
 def join_lines(text: str) -> str:

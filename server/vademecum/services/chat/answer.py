@@ -48,8 +48,9 @@ _log = structlog.get_logger("vademecum.answer")
 
 
 class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
-    """A passage in the prompt."""
+    """A passage in the prompt. `n`: its number, by which the answer cites it."""
 
+    n: int
     document_id: str
     filename: str
     block: int
@@ -246,13 +247,14 @@ def create_endpoint(settings: Settings, model: str = "", slots: FairSlots | None
     )
 
 
-def _prompt_summary(context: Context, passages: list[Result], model: str | None) -> PromptSummary:
-    citations = [_citation(passage) for passage in passages]
+def _prompt_summary(context: Context, passages: dict[int, Result], model: str | None) -> PromptSummary:
+    citations = [_citation(number, passage) for number, passage in passages.items()]
     return PromptSummary(citations, context.tokens, context.budget, context.dropped, context.scope, model)
 
 
-def _citation(passage: Result) -> CitedPassage:
+def _citation(number: int, passage: Result) -> CitedPassage:
     return CitedPassage(
+        number,
         passage.document_id,
         passage.filename,
         passage.block,

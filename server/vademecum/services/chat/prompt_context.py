@@ -158,8 +158,8 @@ class ContextBuilder:
         context, _ = await self.with_passages(asker, question)
         return context
 
-    async def with_passages(self, asker: Requester, question: Question) -> tuple[Context, list[Result]]:
-        """Return the context and its passages, in the order of the prompt. Raises the same errors as `context`."""
+    async def with_passages(self, asker: Requester, question: Question) -> tuple[Context, dict[int, Result]]:
+        """Return the context and its passages by their numbers in the prompt. Raises the same errors as `context`."""
         budget = BUDGETS[asker.tier]
         async with self._users.open(asker.user_id) as store:
             known = await _read_known(store, question, budget)
@@ -186,7 +186,8 @@ class ContextBuilder:
         )
         by_place = {_place(result): result for result in results}
         context = Context(prompt.prompt, prompt.tokens, prompt.budget, prompt.dropped, scope)
-        return context, [by_place[key] for key in prompt.kept.passages]
+        numbered = zip(prompt.numbers, prompt.kept.passages, strict=True)
+        return context, {number: by_place[key] for number, key in numbered}
 
     async def _assemble(self, given: PromptInput, budget: Budget) -> Prompt:
         tx = await asyncio.to_thread(render, given, budget)

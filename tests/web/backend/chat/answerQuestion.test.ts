@@ -271,9 +271,10 @@ test("a quotation answer lists memories separately from quotations", async () =>
   expect(citations).toHaveLength(1);
 });
 
-test("a document counts as used by an answer of the assistant, but not by a 'not found' answer", async () => {
+test("a document counts as used by an answer that cites it", async () => {
   summary$.next(summary("live"));
   const passage = {
+    n: 1,
     documentId: "d",
     filename: "lease.txt",
     block: 0,
@@ -300,6 +301,10 @@ test("a document counts as used by an answer of the assistant, but not by a 'not
   reply = answering("It is due in May.");
   await answers.regenerate(id);
   await done(id, "It is due in May.");
+  expect(await uses()).toBe(0); // it does not cite the passage
+  reply = answering("It is due in May [1].");
+  await answers.regenerate(id);
+  await done(id, "It is due in May [1].");
   expect(await uses()).toBe(1);
 });
 

@@ -60,7 +60,7 @@ test("the prompt preview contains facts, turns, memories and passages", async ()
   expect(prompt).toContain("[CONVERSATION CONTEXT]\nUser: Is it yellow?\nAssistant: Yes.\n");
   expect(prompt).toMatch(/\[MEMORY CONTEXT\]\n.*A canary elsewhere\?/u);
   expect(prompt).not.toMatch(/When does|winter/u); // the question itself and later turns are not context
-  expect(prompt).toContain('Source: canaries.pdf (page 3)\n"Canaries sing at dawn."');
+  expect(prompt).toContain('Source: canaries.pdf (page 3) [1]\n"Canaries sing at dawn."');
   expect(budget.rag).toBe(6000);
   expect(Object.values(dropped).flat()).toEqual([]);
 });

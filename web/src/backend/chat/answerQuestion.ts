@@ -459,6 +459,6 @@ export class AnswerService {
   }
 }
 
-function citationOf(passage: PromptSummary["citations"][number], at: number): Citation {
-  return toCitation({ ...passage, page: passage.page ?? null }, at + 1);
+function citationOf(passage: PromptSummary["citations"][number]): Citation {
+  return toCitation({ ...passage, page: passage.page ?? null }, passage.n);
 }

@@ -21,6 +21,8 @@ interface Question {
 /** Summary of the contents of a prompt. */
 export interface PromptSummary {
   citations: {
+    /** The number of the passage in the prompt. */
+    n: number;
     documentId: string;
     filename: string;
     page?: number;

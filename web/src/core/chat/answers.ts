@@ -6,17 +6,28 @@
  * tests/conformance/answers.json.
  */
 
-import { QUOTES } from "./citation.ts";
+import { QUOTES, type Citation } from "./citation.ts";
+import { citedNumbers } from "./citedNumbers.ts";
 import { NO_DOCUMENTS, NOT_FOUND } from "./notFoundAnswer.ts";
 import type { EpisodeDoc } from "../schema/rows.ts";
 
+type CitingAnswer = Pick<EpisodeDoc, "model" | "aiResponse" | "citations">;
+
+/** Return the ids of the documents that an answer quotes or cites. A "not found" answer uses none. */
+export function usedDocuments(answer: CitingAnswer): string[] {
+  return splitCitations(answer).cited.map(({ documentId }) => documentId);
+}
+
 /**
- * Return the ids of the documents that an answer uses: the quoted ones, or those whose passages the assistant received.
- * Passages have no numbers in a prompt, so an assistant cannot say which of them it used. A "not found" answer uses none.
+ * Return the passages that an answer quotes or cites, in the order in which it cites them, and the other passages of
+ * its prompt.
  */
-export function usedDocuments(answer: Pick<EpisodeDoc, "model" | "aiResponse" | "citations">): string[] {
-  const isUsing = answer.model === QUOTES || entersPrompts(answer);
-  return isUsing ? answer.citations.map(({ documentId }) => documentId) : [];
+export function splitCitations(answer: CitingAnswer): { cited: Citation[]; others: Citation[] } {
+  const { model, aiResponse, citations } = answer;
+  if (model === QUOTES) return { cited: citations, others: [] };
+  const numbers = entersPrompts(answer) ? citedNumbers(aiResponse) : [];
+  const cited = numbers.flatMap((number) => citations.filter(({ n }) => n === number));
+  return { cited, others: citations.filter((one) => !cited.includes(one)) };
 }
 
 const MARKUP = /^[ \t\r\n"'“”‘’*_`>]+/u;

@@ -37,6 +37,7 @@ const RULE = new RegExp(
   "gmu",
 );
 const DOTS = "· · ·";
+const NUMBER = /[[［【〔]([\^†]?[0-9]{1,4}(?:[ ,;†–-]{1,3}[0-9]{1,4}){0,20})[\]］】〕]/gu;
 const QUOTE = /["＂“”„‟″〃]/gu;
 
 /** Rewrite everything that could pass for a delimiter of the prompt or for a control token. */
@@ -63,6 +64,11 @@ export function sanitizeLine(text: string): string {
   while (line[start] === " ") start += 1;
   while (end > start && line[end - 1] === " ") end -= 1;
   return line.slice(start, end);
+}
+
+/** Replace the brackets of numbers such as `[3]`, which could pass for citations, with parentheses. */
+export function neutralizeNumbers(text: string): string {
+  return text.replace(NUMBER, "($1)");
 }
 
 /**

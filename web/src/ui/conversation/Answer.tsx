@@ -16,7 +16,7 @@ interface Props {
   onCitation(citation: Citation): void;
 }
 
-/** Render the Markdown of an answer. In a quotation answer, citations become buttons. */
+/** Render the Markdown of an answer. Its citations become buttons. */
 export function Answer({ text, citations, isQuotes = false, onCitation }: Props) {
   const pieces = usePieces(text, citations, isQuotes);
 
@@ -44,7 +44,10 @@ const Piece = memo(function Piece({ html }: { html: string }) {
  * pieces of the previous text follow the rendered ones.
  */
 function usePieces(text: string, citations: readonly Citation[], isQuotes: boolean): readonly string[] {
-  const sources = useMemo(() => citations.map(sourceName), [citations]);
+  const sources = useMemo(
+    () => citations.map((citation) => ({ n: citation.n, name: sourceName(citation) })),
+    [citations],
+  );
   const isLong = text.length > LONG;
   const short = useMemo(
     () => (isLong ? undefined : toSafeHtml(text, sources, isQuotes)),

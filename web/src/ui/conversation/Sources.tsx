@@ -2,21 +2,24 @@ import { Button, Group, Text } from "@mantine/core";
 import type { Citation } from "../../core/chat/citation.ts";
 import { sourceName } from "./sourceName.ts";
 import { groupBy } from "../../lib/groupBy.ts";
-import { t } from "../../locale/t.ts";
 
 const SHOWN = 6;
 
 interface Props {
+  label: string;
   citations: readonly Citation[];
   onCitation(citation: Citation): void;
 }
 
-/** Show the sources of an answer: a button for each cited page of a document, which opens the page's best passage. */
-export function Sources({ citations, onCitation }: Props) {
+/** Show passages below an answer: a button for each page of a document, which opens the first passage of the page. */
+export function Sources({ label: title, citations, onCitation }: Props) {
   const sources = groupBy(citations, sourceName);
   if (sources.size === 0) return null;
   return (
-    <Group gap={4} mt="xs" role="group" aria-label={t("chat.sources")}>
+    <Group gap={4} mt="xs" role="group" aria-label={title}>
+      <Text size="xs" c="dimmed" aria-hidden>
+        {title}
+      </Text>
       {[...sources].slice(0, SHOWN).map(([label, [best]]) => (
         <Button
           key={label}

@@ -2,6 +2,7 @@ import { Box, Button, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from
 import { memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../core/chat/citation.ts";
 import type { SyncKind } from "../../core/sync/syncStatus.ts";
+import { splitCitations } from "../../core/chat/answers.ts";
 import { answerDisplayText } from "../../core/chat/answerDisplayText.ts";
 import type { EpisodeDoc } from "../../core/schema/rows.ts";
 import type { AnswerDraft, AssistantState } from "../../backend/api.ts";
@@ -44,6 +45,7 @@ export const Turn = memo(function Turn({
   const aiResponse = writing?.aiResponse ?? answerDisplayText(turn);
   const { pendingFiles, retryInS } = writing ?? { pendingFiles: [], retryInS: 0 };
   const isQuotes = !writing && turn.model === QUOTES;
+  const { cited, others } = splitCitations({ aiResponse, citations, ...(isQuotes ? { model: QUOTES } : {}) });
   return (
     <Stack component="article" id={turn.id} gap="sm">
       {editing ? (
@@ -76,7 +78,14 @@ export const Turn = memo(function Turn({
           writing && <Thinking turn={turn} pendingFiles={pendingFiles} retryInS={retryInS} />
         )}
         {!writing && noticeTexts(turn.notices).map((text) => <Text key={text}>{text}</Text>)}
-        {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
+        {!isQuotes && <Sources label={t("chat.sources")} citations={cited} onCitation={onCitation} />}
+        {!isQuotes && (
+          <Sources
+            label={t(cited.length > 0 ? "chat.alsoRead" : "chat.read")}
+            citations={others}
+            onCitation={onCitation}
+          />
+        )}
         <AnswerStatus turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
         {!writing && (
           <Group mt={4} display={editing ? "none" : "flex"} /* not removed: it gets the focus back */>

@@ -5,6 +5,7 @@
  */
 
 import DOMPurify from "dompurify";
+import { CITATION, numbersIn } from "../../core/chat/citedNumbers.ts";
 import { Marked, type Lexer, type MarkedExtension, type Token, type Tokens } from "marked";
 
 const plain = {
@@ -180,17 +181,24 @@ function plainHtml(text: string): string {
   return `<p>${escaped(text).replaceAll("\n", "<br>")}</p>`;
 }
 
-/**
- * Convert a text to pieces of safe HTML. `sources` are the names of the citations. In a quotation answer, `[1]` refers
- * to the first name.
- */
-export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string[] {
+/** A passage that an answer can cite: its number, and the name of its source. */
+export interface CitedSource {
+  n: number;
+  name: string;
+}
+
+/** Convert a text to pieces of safe HTML, in which citations of `sources` are buttons. */
+export function toSafeHtml(text: string, sources: readonly CitedSource[], isQuotes: boolean): string[] {
   return [...safeHtmlOf(text, sources, isQuotes)].filter(Boolean);
 }
 
 /** Yield pieces of safe HTML, each of one or more blocks, and "" wherever the caller may pause. See `toSafeHtml`. */
-export function* safeHtmlOf(text: string, sources: readonly string[], isQuotes: boolean): Generator<string> {
-  const addCitations = citationAdder(isQuotes ? sources : []);
+export function* safeHtmlOf(
+  text: string,
+  sources: readonly CitedSource[],
+  isQuotes: boolean,
+): Generator<string> {
+  const addCitations = isQuotes ? quotationLinker(sources) : citationLinker(sources);
   const sanitize = (piece: string): string => {
     const fragment = DOMPurify.sanitize(piece, { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
     for (const link of fragment.querySelectorAll("a")) {
@@ -214,28 +222,72 @@ export function* safeHtmlOf(text: string, sources: readonly string[], isQuotes: 
   if (piece) yield sanitize(piece);
 }
 
+type Linker = (piece: DocumentFragment) => void;
+
+/**
+ * Return a function that replaces the numbers of `sources` in an answer, such as `[1]`, with buttons. Other numbers stay
+ * text, because the model invented them, and so do numbers in code and links.
+ */
+function citationLinker(sources: readonly CitedSource[]): Linker {
+  const indexes = new Map(sources.map(({ n }, index) => [n, index]));
+  return (piece) => {
+    if (indexes.size === 0) return;
+    const walker = document.createTreeWalker(piece, NodeFilter.SHOW_TEXT);
+    const texts: Text[] = [];
+    while (walker.nextNode()) texts.push(walker.currentNode as Text);
+    for (const text of texts) {
+      if (text.parentElement?.closest("code, a")) continue;
+      const parts = linkedParts(text.data, sources, indexes);
+      if (parts) text.replaceWith(...parts);
+    }
+  };
+}
+
+/** Return the text with buttons for its citations, or null if it has none. */
+function linkedParts(
+  text: string,
+  sources: readonly CitedSource[],
+  indexes: ReadonlyMap<number, number>,
+): (string | Node)[] | null {
+  const parts: (string | Node)[] = [];
+  let end = 0;
+  for (const match of text.matchAll(CITATION)) {
+    const numbers = numbersIn(match[1]!);
+    if (!numbers.some((number) => indexes.has(number))) continue;
+    parts.push(text.slice(end, match.index));
+    for (const number of numbers) {
+      const index = indexes.get(number);
+      parts.push(
+        index === undefined ? `[${number}]` : citationButton(String(number), sources[index]!.name, index),
+      );
+    }
+    end = match.index + match[0].length;
+  }
+  return parts.length > 0 ? [...parts, text.slice(end)] : null;
+}
+
 /**
  * Return a function that must be called with all pieces in order. In each quotation, it replaces the last line, such as
  * `[1]`, with a button that shows the name of the source. Other numbers in brackets stay text, because they are part of
- * a document or invented by a model.
+ * a document.
  */
-function citationAdder(sources: readonly string[]): (piece: DocumentFragment) => void {
+function quotationLinker(sources: readonly CitedSource[]): Linker {
   let count = 0;
   return (piece) => {
     for (const quotation of [...piece.children].filter(({ localName }) => localName === "blockquote")) {
       const last = quotation.lastElementChild;
       const source = sources[count++];
       if (source !== undefined && last?.textContent === `[${count}]`)
-        last.replaceChildren(citationButton(source, count - 1));
+        last.replaceChildren(citationButton(source.name, source.name, count - 1));
     }
   };
 }
 
-function citationButton(source: string, index: number): Node {
+function citationButton(label: string, source: string, index: number): Node {
   const button = document.createElement("button");
-  Object.assign(button, { type: "button", textContent: source, title: source });
+  Object.assign(button, { type: "button", textContent: label, title: source });
   button.dataset["citation"] = String(index);
-  button.setAttribute("aria-label", source);
+  button.setAttribute("aria-label", label === source ? source : `${label}: ${source}`);
   return button;
 }
 
